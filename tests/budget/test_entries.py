@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from release.budget.entries import ENTRY, NOTHING, Spent
+from release.budget.entries import ENTRY, NOTHING, ReleaseCharge, Spent
 
 ANY: dict[str, Any] = {"seq": 0, "prev": NOTHING, "date": "2024-03-01"}
 GENESIS = ANY | {"kind": "genesis", "origin": "example.org/dp", "scopes": [], "keys": ["key"]}
@@ -108,3 +108,10 @@ def test_amounts_add_up_and_turn_by_their_parts() -> None:
     some, more = Spent(Fraction(1), Fraction(1, 5)), Spent(Fraction(1, 2), Fraction(1, 10))
     assert some + more == Spent(Fraction(3, 2), Fraction(3, 10))
     assert some + -more == Spent(Fraction(1, 2), Fraction(1, 10))
+
+
+def test_a_charge_of_delta_alone_loses_that_delta_at_every_epsilon() -> None:
+    charge = ReleaseCharge.of(Fraction(0), Fraction(1, 100))
+    assert charge.losses is not None
+    assert charge.losses.delta_at(Fraction(0)) == Fraction(1, 100)
+    assert charge.losses.delta_at(Fraction(3)) == Fraction(1, 100)

@@ -399,6 +399,23 @@ def test_an_objective_is_over_the_prior_or_at_the_worst_answer() -> None:
     assert LEANING.worst_loss(absolute, LINE_OF_3) == (1, Fraction(6, 8))
 
 
+@given(
+    st.lists(st.integers(0, 40), min_size=3, max_size=9),
+    st.sampled_from([LossName.ABSOLUTE, LossName.SQUARED, LossName.ERROR_RATE]),
+)
+@FEW
+def test_modular_noise_loses_most_where_its_rows_do(weights: list[int], name: LossName) -> None:
+    """Noise that leans to one side wraps round more at one end of the line."""
+    size = len(weights)
+    weights[0] += (1 << max(1, sum(weights)).bit_length()) - sum(weights)
+    mechanism = Modular(Pmf.of(Group((size,)), weights))
+    loss, domain = named_loss(name, Topology.ORDERED, size), plain_domain(Topology.ORDERED, size)
+    losses = [mechanism.expected_loss_at(loss, domain, code) for code in range(size)]
+    code, worst = mechanism.worst_loss(loss, domain)
+    assert float(worst) == pytest.approx(float(max(losses)), rel=1e-12)
+    assert float(losses[code]) == pytest.approx(float(max(losses)), rel=1e-12)
+
+
 def test_no_mechanism_is_taken_to_lose_in_proportion_without_a_proof() -> None:
     two = Sensitivity.on_line(3, (1, 2))
     around = Modular(Pmf.of(Group((3,)), (2, 1, 1)))

@@ -18,6 +18,7 @@ from release.exact.composition.charges import compose
 from release.exact.privacy import Definition, Guarantee
 from release.noise import shares
 from release.noise.composed.groups import ShareRequest
+from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.pipeline import run_release
 from release.records.mechanisms import IntegerRecord
 from release.records.models import parse
@@ -299,6 +300,20 @@ def test_a_found_guarantee_that_is_larger_than_needed_does_not_verify(
     queries = [sharing(f"count_{i}", share="1") for i in range(12)]
     with pytest.raises(ReleaseError, match=r"does not verify: .*queries\..*\.epsilon"):
         released(small(queries), tmp_path)
+
+
+def test_a_found_guarantee_of_a_sum_is_no_larger_than_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overstated(statistic: Any, named: str, guarantee: Guarantee) -> StatisticDesign:
+        less = replace(guarantee, epsilon=guarantee.epsilon * Fraction(10, 11))
+        return replace(design_on_statistic(statistic, named, less), guarantee=guarantee)
+
+    monkeypatch.setattr(shares, "design_on_statistic", overstated)
+    added = query("binned", name="added", by=[], sensitivity="global", noise="on_statistic")
+    del added["guarantee"]
+    with pytest.raises(ReleaseError, match=r"does not verify: .*queries\.added\.epsilon"):
+        released(small([added | {"share": "1"}, promised("fixed", "0.1")]), tmp_path)
 
 
 def test_noise_above_its_target_does_not_verify(

@@ -104,6 +104,19 @@ def test_a_verdict_tells_of_the_residuals_of_measured_tables(forger: Forger) -> 
     assert found.startswith("tab_state_total minus the sums of tab_tract_race: ")
 
 
+def test_the_named_noise_is_that_of_the_mechanisms(forger: Forger) -> None:
+    path = forger.public / "release.json"
+    plain = read(path)
+    assert plain["tabulations"][0]["noise"] == "geometric"
+    plain["tabulations"][0]["noise"] = "gaussian"
+    path.write_bytes(written(path, plain))
+    forger.fit(path)
+    told = r"tabulations\.tab\.noise: found 'gaussian', expected 'geometric'$"
+    with pytest.raises(VerificationError, match=told):
+        verify(forger.public, None, UNSIGNED)
+    forger.restore()
+
+
 def test_an_entry_has_as_many_rows_as_its_table(forger: Forger) -> None:
     path = forger.public / "release.json"
     plain = read(path)

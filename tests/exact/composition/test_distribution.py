@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from release.exact.composition.distribution import UNIT, LossDistribution, of_charge
+from release.exact.composition.together import together
 from release.exact.numbers import exp_bounds
 
 HAIR = Fraction(1, 10**20)
@@ -130,3 +131,13 @@ def test_grids_that_differ_are_refused() -> None:
 def test_losses_on_their_own_grid_keep_their_least_masses() -> None:
     losses = LossDistribution(Fraction(1, 4), Fraction(1), (1, 2, UNIT - 4), 1)
     assert losses.regridded(Fraction(1, 4)) == losses
+
+
+def test_nothing_together_loses_nothing() -> None:
+    assert together([]).delta_at(Fraction(0)) == 0
+
+
+def test_a_loss_far_above_epsilon_counts_with_its_mass_and_no_more() -> None:
+    """What e^ε takes off a mass at a loss of 150 is below any unit of δ."""
+    far = LossDistribution(Fraction(1), Fraction(150), (UNIT // 4, UNIT // 8), UNIT // 16)
+    assert far.delta_at(Fraction(10)) == Fraction(7, 16)

@@ -372,8 +372,15 @@ def test_negative_scores_and_leads_are_refused() -> None:
             error(-1)
     with pytest.raises(ValueError, match="a lead is at least 0"):
         permute_and_flip_error(Fraction(1, 2), 3, -1)
-    with pytest.raises(ValueError, match="at most 1"):
-        permute_and_flip_error(Fraction(3, 2), 3, 1)
+    for ratio in (Fraction(0), Fraction(3, 2)):
+        with pytest.raises(ValueError, match="at most 1"):
+            permute_and_flip_error(ratio, 3, 1)
+
+
+def test_the_least_ratio_there_is_almost_always_tells_the_larger_score() -> None:
+    """Equal scores are told apart by a coin all the same."""
+    assert TwoCategories(1).error_at_lead(0) == Fraction(1, 2)
+    assert TwoCategories(1).error_at_lead(1) == Fraction(1, RATIO_ONE + 1)
 
 
 def test_equal_tables_are_equal() -> None:
