@@ -47,9 +47,9 @@ def lattice(steps: Sequence[int]) -> tuple[int, int]:
 def lower_bound(steps: Sequence[int], epsilon: Fraction, delta: Fraction, power: int) -> Fraction:
     """No noise on the integers that is (ε, δ)-private for ``steps`` has a smaller E|η|^``power``.
 
-    It is 0, and says nothing, unless the steps are all multiples of their least up to the largest,
-    and δ is 0 or the power is: then the best noise is the pure one, mixed with a share δ of the
-    truth (2.2).
+    It is 0, and says nothing, unless ε is above 0, the steps are all multiples of their least up to
+    the largest, and δ is 0 or the power is: then the best noise is the pure one, mixed with a share
+    δ of the truth (2.2).
     """
     spacing, most = lattice(steps)
     if len(steps) != most or epsilon == 0 or (delta and power):

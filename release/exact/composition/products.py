@@ -25,7 +25,7 @@ def product(first: Sequence[int], second: Sequence[int]) -> list[int]:
     width = len(str(max(first) * max(second) * terms))
     size = len(first) + len(second) - 1
     # With the trap a product that does not fit raises, where decimal would round it in silence.
-    context = Context(prec=width * (size + 1), Emax=MAX_EMAX, traps=[Inexact])
+    context = Context(prec=width * size, Emax=MAX_EMAX, traps=[Inexact])
     whole = context.multiply(_packed(first, width), _packed(second, width))
     digits = str(whole).zfill(width * size)
     return [int(digits[start : start + width]) for start in range(0, width * size, width)]

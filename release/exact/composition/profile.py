@@ -258,15 +258,12 @@ def profile_of_distribution(losses: LossDistribution, step: Fraction) -> Profile
     """
     if losses.step != step or (losses.highest / step).denominator != 1:
         raise ValueError("the losses do not lie on the grid")
-    top = int(losses.highest / step)
-    if top <= 0:
-        return Profile(step, (min(UNIT, ceil(losses.delta_at(Fraction(0)) * UNIT)),))
     below = 1 / exp_bounds(step)[1]
     falling = [min(UNIT, losses.infinite)]
     total, weighted = 0, 0
     scale = 10**40
     factor = int(below * scale)
-    for place in range(top):
+    for place in range(int(losses.highest / step)):
         mass = losses.masses[place] if place < len(losses.masses) else 0
         total += mass
         weighted = (weighted + mass) * factor // scale

@@ -296,10 +296,10 @@ class IntegerMechanism(Mechanism):
         return np.asarray(row, dtype=np.float64)
 
     def probabilities_near(self, code: int, first: int, stop: int) -> Floats:
-        """As :meth:`Mechanism.probabilities_near`; in wide domains only far from both ends."""
+        """As :meth:`Mechanism.probabilities_near`; of over 10^6 answers only far from both ends."""
         if self.size <= 10**6:
             return super().probabilities_near(code, first, stop)
-        reach = max(abs(first - code), abs(stop - 1 - code)) + 1
+        reach = max(abs(first - code), abs(stop - 1 - code))
         masses = Outcomes(self.noise, reach + 1).masses
         return masses[first - code + reach : stop - code + reach]
 
@@ -328,7 +328,7 @@ class IntegerMechanism(Mechanism):
     def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
         """As :meth:`Mechanism.neighboring_rows`, of the noise, for the largest distance."""
         step = max(sensitivity.distances or (0,))
-        reach = min(listed_answers(self.noise, 2**62), most)
+        reach = listed_answers(self.noise, most)
         if not step or step >= reach:
             return None
         masses = Outcomes(self.noise, reach).masses

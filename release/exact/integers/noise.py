@@ -136,6 +136,12 @@ class IntegerNoise:
         return self.low + width_of(self.runs) - 1
 
     @property
+    def right_start(self) -> int:
+        """Where the period begins that the right tail repeats; without a tail, after the window."""
+        stop = self.high + 1
+        return stop - self.right.period if self.right else stop
+
+    @property
     def is_symmetric(self) -> bool:
         """Whether η and -η always have the same mass."""
         return self.low == -self.high and self.runs == self.runs[::-1] and self.left == self.right
@@ -148,8 +154,7 @@ class IntegerNoise:
     @cached_property
     def _pieces(self) -> tuple[tuple[int, int, Fraction], ...]:
         """First integer, length and mass of each stretch of equal masses in the window."""
-        before = self.low + (self.left.period if self.left else 0)
-        after = self.high + 1 - (self.right.period if self.right else 0)
+        before, after = 1 - self.mirrored.right_start, self.right_start
         pieces, start = [], self.low
         for length, weight in self.runs:
             stop = start + length
@@ -206,7 +211,7 @@ class IntegerNoise:
             moment += (
                 self.mass(0) / (1 - ratio) * (ratio, period * ratio / (1 - ratio), square)[power]
             )
-        start = self.high + 1 - tail.period if tail else self.high + 1
+        start = self.right_start
         for first, length, mass in self._pieces:
             low, high = max(first, 1), first + length - 1
             if low > high:
@@ -230,7 +235,7 @@ class IntegerNoise:
         if noise < self.low:
             return 1.0 - self.mirrored.above(-noise - 1)
         tail, chance = self.right, 0.0
-        start = self.high + 1 - tail.period if tail else self.high + 1
+        start = self.right_start
         # An integer j of the last period exceeds ``noise`` from its repetition t or t + 1 on.
         times, more = divmod(max(0, noise + 1 - start), tail.period) if tail else (0, 0)
         for first, length, mass in self._pieces:
@@ -248,7 +253,7 @@ class IntegerNoise:
         if noise < self.low:
             return DIGITS.subtract(Decimal(1), self.mirrored.above_in_digits(-noise - 1))
         tail, chance = self.right, Decimal(0)
-        start = self.high + 1 - tail.period if tail else self.high + 1
+        start = self.right_start
         # As in ``above``.
         times, more = divmod(max(0, noise + 1 - start), tail.period) if tail else (0, 0)
         faded = DIGITS.power(_in_digits(tail.fraction), times) if tail else Decimal(1)
@@ -425,7 +430,7 @@ class IntegerNoise:
         period, log = self.right.period, self.right.log
         base = np.zeros(period)
         for first, length, mass in self._pieces:
-            place = first - (self.high + 1 - period)
+            place = first - self.right_start
             if place >= 0:
                 base[place : place + length] = float(mass)
         first_outside = max(0, self.high + 1)
@@ -455,10 +460,9 @@ class IntegerNoise:
         noise = firsts[run] + within.astype(np.int64)
         # The periods of the two tails have no integer in common, so nothing is lengthened twice.
         if self.right is not None:
-            noise = _lengthened(noise, self.high + 1 - self.right.period, self.right, source)
+            noise = _lengthened(noise, self.right_start, self.right, source)
         if self.left is not None:
-            start = -(self.low - 1 + self.left.period)
-            noise = -_lengthened(-noise, start, self.left, source)
+            noise = -_lengthened(-noise, self.mirrored.right_start, self.left, source)
         return np.asarray(noise, dtype=np.int64)
 
 
@@ -497,7 +501,7 @@ def _beyond(noise: IntegerNoise, high: int) -> Iterator[tuple[int, int, Fraction
         if first <= high:
             yield first, high - first + 1, Fraction(0)
         return
-    start, ratio = first - noise.right.period, noise.right.fraction
+    start, ratio = noise.right_start, noise.right.fraction
     block = [piece for piece in noise._pieces if piece[0] >= start]
     times, scale = 1, ratio
     while start + times * noise.right.period <= high:

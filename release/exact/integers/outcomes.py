@@ -38,7 +38,7 @@ def listed_answers(noise: IntegerNoise, answers: int, tables: int = 0) -> int:
     for side in (noise, noise.mirrored):
         periods = 0
         if side.right is not None:
-            periods = int(min(_NEGLIGIBLE / -side.right.log, 2.0**62)) + 1
+            periods = int(_NEGLIGIBLE / -side.right.log) + 1
         reach = max(reach, side.high + periods * (side.right.period if side.right else 0))
     return min(answers, 2 * (reach + tables) + 2, MOST_LISTED)
 

@@ -193,13 +193,13 @@ def combined(total: Integers, steps: Sequence[Step]) -> FromBelow:
         total: the covariance of the children's sums, over 2^FINE; (0, 0) at the lowest level.
         steps: the rows.
     """
-    rank = total.shape[0]
+    rank = len(total)
     unit = 1 << FINE
     covariance = total
     weights = _zeros(rank, rank + len(steps))
     weights[range(rank), range(rank)] = unit
     for place, step in enumerate(steps, rank):
-        size = covariance.shape[0]
+        size = len(covariance)
         if step.coordinates is None:
             larger, longer = _zeros(size + 1, size + 1), _zeros(size + 1, weights.shape[1])
             larger[:size, :size], longer[:size] = covariance, weights
@@ -276,7 +276,7 @@ class Solution:
                 covariance = self.from_below[level][number].covariance
                 if parent >= 0:
                     above = self.tree.origins[level - 1][parent][0]
-                    rank = covariance.shape[0]
+                    rank = len(covariance)
                     total = self.from_below[level - 1][above].total
                     # The parent may have more functionals; the first are those of its children.
                     estimated = levels[-1][parent][:rank, :rank]
@@ -292,7 +292,7 @@ def _gain(covariance: Integers, total: Integers, members: tuple[tuple[int, int],
     if len(members) == 1:
         # All children are alike: each takes the same share.
         share = (2 * (1 << FINE) + members[0][1]) // (2 * members[0][1])
-        return np.diag(np.full(covariance.shape[0], share, dtype=object))
+        return np.diag(np.full(len(covariance), share, dtype=object))
     numerators, denominator = solved(total.tolist(), covariance.tolist())
     quotient = np.array(numerators, dtype=object).reshape(covariance.shape)
     return rounded(quotient.T << FINE, denominator)

@@ -148,7 +148,7 @@ def _folded(angles: Floats) -> Floats:
 def _characteristic(noise: IntegerNoise, points: Floats) -> Floats:
     """Σ f(η)·cos(θ·η) of symmetric noise for each angle θ, which is in [0, π]; shape as theirs."""
     tail = noise.right
-    start = noise.high + 1 - tail.period if tail else noise.high + 1
+    start = noise.right_start
     values = np.full(points.shape, float(noise.mass(0)))
     ends = np.zeros(points.shape, dtype=np.complex128)
     first = noise.low
