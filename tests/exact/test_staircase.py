@@ -193,6 +193,12 @@ def test_distances_with_gaps_have_no_bound(steps: Sequence[int]) -> None:
     assert all(lower_bound(steps, Fraction(1), Fraction(0), power) == 0 for power in range(3))
 
 
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100)])
+def test_without_any_epsilon_there_is_no_bound(delta: Fraction) -> None:
+    """The format says so: neither of what δ alone allows, nor of what nothing satisfies."""
+    assert all(lower_bound((1, 2), Fraction(0), delta, power) == 0 for power in range(3))
+
+
 def test_the_spacing_of_distances() -> None:
     assert lattice((1, 2, 3)) == (1, 3)
     assert lattice((2, 4, 6)) == (2, 3)

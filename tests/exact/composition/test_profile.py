@@ -99,6 +99,21 @@ def test_a_channel_is_never_above_its_profile(
     assert truth(mechanism, moves, ratio) <= standing(rough, ratio)
 
 
+def test_hundreds_of_masses_are_compared_at_every_loss() -> None:
+    size, step = 12, Fraction(1, 8)
+    rows = []
+    for true in range(size):
+        masses = [1 + (7 * true**2 + 3 * code**3) % 11 for code in range(size)]
+        rows.append(of_total(masses))
+    mechanism, moves = Channel.of(rows), Sensitivity.on_line(size, [1])
+    found = mechanism.profile(moves, step)
+    assert len(found.values) > 5
+    for place, value in enumerate(found.values):
+        low, high = exp_bounds(place * step)
+        assert truth(mechanism, moves, high) <= Fraction(value, UNIT)
+        assert Fraction(value, UNIT) <= truth(mechanism, moves, low) + HAIR
+
+
 NOISES = {
     "geometric": geometric_noise(least_ratio(Fraction(1), 1)),
     "staircase": IntegerNoise.symmetric([(2, 2**60), (1, 2**59)], Tail(2, 2**61)),
@@ -214,6 +229,24 @@ def test_masses_that_never_meet_have_an_infinite_loss() -> None:
     assert found.distribution() == LossDistribution(
         Fraction(1), Fraction(0), (UNIT * 3 // 4,), UNIT // 4
     )
+
+
+def test_losses_off_the_grid_have_no_profile_on_it() -> None:
+    for step in (Fraction(2), Fraction(1, 2)):
+        with pytest.raises(ValueError, match="do not lie on the grid"):
+            profile_of_distribution(LossDistribution(Fraction(1), Fraction(2), (UNIT,), 0), step)
+    between = LossDistribution(Fraction(1), Fraction(1, 2), (UNIT,), 0)
+    with pytest.raises(ValueError, match="do not lie on the grid"):
+        profile_of_distribution(between, Fraction(1))
+
+
+def test_losses_of_0_and_less_leave_the_delta_of_0_alone() -> None:
+    """No mass at such a loss adds to δ at ε = 0; what roundings lift above 1 counts as 1."""
+    for highest in (Fraction(0), Fraction(-1)):
+        losses = LossDistribution(Fraction(1), highest, (UNIT - 5,), 5)
+        assert profile_of_distribution(losses, Fraction(1)) == Profile(Fraction(1), (5,))
+        rounded = LossDistribution(Fraction(1), highest, (2,), UNIT + 2)
+        assert profile_of_distribution(rounded, Fraction(1)) == Profile(Fraction(1), (UNIT,))
 
 
 def test_chords_lie_above_what_they_join() -> None:

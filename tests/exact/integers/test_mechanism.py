@@ -223,6 +223,21 @@ def test_what_a_row_leaves_of_its_total_goes_to_its_mode() -> None:
     assert IntegerMechanism(noise, 6).row(0).tolist() == [7, 1, 0, 0, 0, 0]
 
 
+def test_probabilities_near_an_answer_are_masses_of_the_noise() -> None:
+    noise = IntegerNoise(-1, ((2, 3), (1, 2)), Tail(2, HALF), Tail(1, HALF))
+    for size in (10**6, 2**40):
+        middle = size // 2
+        found = IntegerMechanism(noise, size).probabilities_near(middle, middle - 5, middle + 9)
+        assert found == close_row([noise.mass(k) for k in range(-5, 9)])
+    # Of up to a million answers those at the ends have what is clamped to them as well.
+    pmf, last = second(noise), 10**6 - 1
+    clamped = IntegerMechanism(noise, last + 1)
+    at_lowest = [pmf.below(1), noise.mass(1), noise.mass(2)]
+    assert clamped.probabilities_near(0, 0, 3) == close_row(at_lowest)
+    at_highest = [noise.mass(-2), noise.mass(-1), pmf.above(-1)]
+    assert clamped.probabilities_near(last, last - 2, last + 1) == close_row(at_highest)
+
+
 def test_neighboring_rows_are_the_masses_a_step_apart() -> None:
     noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
     mechanism, sensitivity = IntegerMechanism(noise, 9), Sensitivity.on_line(9, (1, 2))
@@ -354,6 +369,13 @@ def test_wide_domains_fare_as_all_their_answers(
     check_listed(IntegerMechanism(SHORT, 200, low, high), power)
 
 
+def test_what_is_left_out_of_wide_domains_shows_in_no_figure_of_12_digits() -> None:
+    """Noise of ±2 has e^-25 of the probability of ±1, which is 10^-11 of this figure."""
+    steep = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE // 79_600_000_000))
+    found = float(IntegerMechanism(steep, 200).loss_at(2, 100))
+    assert found == pytest.approx(float(steep.moment(2)), rel=1e-12)
+
+
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_wide_domains_with_long_tables_fare_as_all_their_answers(power: int) -> None:
     check_listed(IntegerMechanism(SHORT, 200, ((40, 2),), ()), power)
@@ -430,12 +452,13 @@ def test_geometric_noise_loses_in_proportion_and_a_staircase_does_not() -> None:
 
 
 @pytest.mark.parametrize("noise", [SHORT, IntegerNoise(0, ((2, 1), (1, 6))), DRAWN[1].noise])
-def test_the_best_answers_have_the_least_squared_error(noise: IntegerNoise) -> None:
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_best_answers_have_the_least_error(noise: IntegerNoise, power: int) -> None:
     mechanism = IntegerMechanism(noise, 7)
     columns = zip(*exact_rows(mechanism), strict=True)
-    best = Outcomes(noise, 7).best(2).tolist()
+    best = Outcomes(noise, 7).best(power).tolist()
     for answer, column in zip(best, columns, strict=True):
         costs = []
         for other in range(7):
-            costs.append(sum(p * (other - true) ** 2 for true, p in enumerate(column)))
+            costs.append(sum(p * abs(other - true) ** power for true, p in enumerate(column)))
         assert float(costs[answer]) == close(min(costs))

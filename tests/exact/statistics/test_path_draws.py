@@ -42,6 +42,40 @@ def test_the_chances_of_a_step_never_add_up_to_more_than_one(
             assert weights <= bounds.sums[stage][block][0] << bounds.bits
 
 
+@settings(max_examples=40, deadline=None)
+@given(few_rows, st.sampled_from([1, 2, 16]), ratios, st.integers(1, 3))
+def test_a_block_before_is_drawn_by_as_many_numbers_as_its_weight(
+    rows: list[int], sublevels: int, ratio: int, quantiles: int
+) -> None:
+    bounds = _Bounds(paths_of(rows, sublevels, ratio, quantiles), set())
+    for stage in range(1, quantiles + 1):
+        for block in {0, len(bounds.counts) // 2, len(bounds.counts) - 2, len(bounds.counts) - 1}:
+            expected = {}
+            for before in range(block + 1):
+                weight = bounds.counts[before] * bounds.sums[stage - 1][before][0]
+                weight *= bounds._power(bounds._steps(before, block, stage))
+                if weight:
+                    expected[before] = weight
+            # The numbers of a block follow each other: from the first one to the last.
+            found: dict[int, int] = {}
+            number = 0
+            total = bounds.sums[stage][block][0] << bounds.bits
+            while number < total:
+                drawn = bounds._draw_before(stage, block, uniform(number, total))
+                if drawn is None:
+                    break
+                found[drawn] = expected[drawn]
+                number += expected[drawn]
+                assert bounds._draw_before(stage, block, uniform(number - 1, total)) == drawn
+            assert found == expected
+
+
+def uniform(number: int, below: int) -> RandomBytes:
+    """A source from which ``number`` is drawn as the uniform integer below ``below``."""
+    bits = (below - 1).bit_length()
+    return words(number << (-bits % 8))
+
+
 @given(few_rows, st.integers(1, 4), st.integers(1, 5))
 def test_the_first_position_from_a_value_is_found(
     rows: list[int], sublevels: int, scale: int
@@ -52,6 +86,26 @@ def test_the_first_position_from_a_value_is_found(
     asked = sorted({0, positions.end, *values, *(value + 1 for value in values)})
     expected = [sum(value < least for value in values) for least in asked]
     assert positions.first_from(asked).tolist() == expected
+
+
+@settings(max_examples=60)
+@given(few_rows, st.sampled_from([1, 2, 16]), ratios, st.integers(1, 4))
+def test_aims_are_what_likely_paths_are_near(
+    rows: list[int], sublevels: int, ratio: int, quantiles: int
+) -> None:
+    """Each sum of the first targets, or the values beside it where those are far."""
+    paths = paths_of(rows, sublevels, ratio, quantiles)
+    values = paths.positions.values(np.arange(paths.positions.count))
+    expected = set()
+    for stage in range(1, quantiles + 1):
+        value = sum(paths.targets[:stage])
+        # Every step changes a weight by a factor of e^(-1/scale).
+        if 4 * min(abs(value - each) for each in values) <= paths.scale:
+            expected.add(value)
+            continue
+        expected.add(max((each for each in values if each < value), default=values[0]))
+        expected.add(min((each for each in values if each >= value), default=values[-1]))
+    assert paths.aims == sorted(expected)
 
 
 @given(st.integers(1, RATIO_ONE - 1), st.integers(0, 60), st.integers(1, 200))

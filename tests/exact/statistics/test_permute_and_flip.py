@@ -16,7 +16,7 @@ from release.exact.numbers import exp_bounds
 from release.exact.sampling import RandomBytes
 from release.exact.statistics import selection
 from release.exact.statistics.mechanism import RATIO_ONE, least_ratio, loss_above
-from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.permute_and_flip import PermuteAndFlip, _uniform_choice
 
 
 def stream(seed: str) -> RandomBytes:
@@ -27,6 +27,12 @@ def stream(seed: str) -> RandomBytes:
         return hashlib.shake_256(f"{seed} {next(places)}".encode()).digest(count)
 
     return draw
+
+
+def words(*integers: int) -> RandomBytes:
+    """A source of these integers, which must be asked for no more than there are."""
+    stream = iter(integers)
+    return lambda count: next(stream).to_bytes(count, "little")
 
 
 def by_order(mechanism: PermuteAndFlip, scores: list[int]) -> list[Fraction]:
@@ -94,6 +100,17 @@ def test_scores_of_any_size_are_drawn() -> None:
     assert mechanism.draw(scores, stream("large")).tolist() == [[0], [1]]
 
 
+@pytest.mark.parametrize("candidates", [2, 3, 5, 7])
+def test_of_all_words_as_many_choose_each_candidate(candidates: int) -> None:
+    """Those at the end that are too many for it are drawn again, and no others."""
+    is_candidate = np.array([[False, *[True] * candidates]])
+    surplus = 2**64 % candidates
+    for word in (0, 1, candidates, 2**63, 2**64 - 1 - surplus):
+        assert _uniform_choice(is_candidate, words(word)).tolist() == [1 + word % candidates]
+    for word in range(2**64 - surplus, 2**64):
+        assert _uniform_choice(is_candidate, words(word, 1)).tolist() == [2]
+
+
 @pytest.mark.parametrize("lead", [0, 1, 3, 40])
 def test_the_chance_of_a_leader(lead: int) -> None:
     mechanism = PermuteAndFlip.fitted(Fraction(1, 2), 6, 1)
@@ -120,6 +137,20 @@ def test_the_least_ratio_satisfies_and_the_next_does_not(epsilon: Fraction, spre
     assert float(loss_above(ratio)) == pytest.approx(
         -math.log1p(-(RATIO_ONE - ratio) / RATIO_ONE), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("missing", [1, 2, 12345, 2**40 + 1, 2**63])
+def test_the_loss_of_a_ratio_is_known_to_40_digits(missing: int) -> None:
+    """Of a ratio next to 1 as well: the series x + x²/2 + x³/3 … of -ln(1 - x)."""
+    x = Fraction(missing, RATIO_ONE)
+    series, power, rest = Fraction(0), 1, Fraction(1)
+    while rest > series / 10**60:
+        series += x**power / power
+        power += 1
+        # All further terms are less than those of a geometric series.
+        rest = x**power / (1 - x)
+    found = loss_above(RATIO_ONE - missing)
+    assert series < found <= (series + rest) * (1 + Fraction(1, 10**40))
 
 
 def test_what_is_no_selection_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -109,6 +110,16 @@ def test_noise_that_is_too_often_none_is_refused() -> None:
     tail = made.noise.right
     heavy = ((1, side // 2), (1, middle + 2 * (side - side // 2)), (1, side // 2))
     assert not NoisySums(IntegerNoise(-1, heavy, tail, tail), 2, 10).satisfies(Fraction(1))
+
+
+def test_one_sum_loses_no_hair_more_than_epsilon() -> None:
+    """From 0 to ±1 the masses fall by 4: ln 4, rounded down to 45 places, is not enough."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, 2**63))
+    assert noise.mass(0) == 4 * noise.mass(1) == 8 * noise.mass(2)
+    below = Decimal("1.386294361119890618834464242916353136151000268")
+    assert below < Decimal(4).ln(Context(prec=50)) < below + Decimal("1e-45")
+    assert not NoisySums(noise, 1, 1).satisfies(Fraction(below))
+    assert NoisySums(noise, 1, 1).satisfies(Fraction(below) + Fraction(1, 10**38))
 
 
 def test_sums_lose_in_proportion_where_each_step_loses_its_part() -> None:

@@ -187,6 +187,17 @@ def test_what_has_vanished_changes_no_digit(
         assert own == pytest.approx(whole.within(width * deviation), abs=1e-13)
 
 
+def test_terms_beyond_the_last_change_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of few values, hardly smoothed, has the slowest decay there is."""
+    error = of([sqrt(2)], THREE)
+    with monkeypatch.context() as patched:
+        patched.setattr(error_distribution, "_DECAY", 9.0)
+        longer = of([sqrt(2)], THREE)
+    assert error.numbers[-1] < 0.7 * longer.numbers[-1]
+    for width in (0.3, 1.4141, 1.4145, 1.42, 2.0):
+        assert error.within(width) == pytest.approx(longer.within(width), abs=1e-8)
+
+
 def test_what_is_left_out_of_the_weights_is_normal() -> None:
     # One cell, and a thousand times its variance that no weight tells of.
     noise = geometric_noise(2**63)

@@ -58,6 +58,8 @@ def test_classes_hold_every_set_once_with_its_weight(
     ranked = sorted(counts, reverse=True)
     weights = {}
     for first_outside, start, sets, weight in mechanism.classes(ranked):
+        combinations_of_later = math.comb(len(counts) - 1 - first_outside, members - first_outside)
+        assert 0 <= start < start + sets <= combinations_of_later
         for number in range(start, start + sets):
             later = _combination(number, members - first_outside)
             assert len(set(later)) == members - first_outside
