@@ -359,7 +359,7 @@ class IntegerNoise:
         context = Context(prec=50)
         # ``ln`` rounds correctly, so that the next number of 50 digits is no less.
         loss = Fraction(context.next_plus(context.ln(quotient)))
-        return -(-largest // tail.period) * max(Fraction(0), loss)
+        return -(-largest // tail.period) * loss
 
     def pairs(self, step: int) -> list[tuple[Fraction, Fraction]]:
         """Σ f(η) and Σ f(η + ``step``) over the η of each stretch; together all integers."""
