@@ -160,3 +160,11 @@ def test_other_orders_are_refused(order: int) -> None:
     ):
         with pytest.raises(ValueError, match="from 2 to 256"):
             call()
+
+
+def test_a_product_of_moments_is_rounded_up_to_thirty_decimals() -> None:
+    """Section 7.9 of the format fixes every digit."""
+    value = 1 + Fraction(1, 10**20)
+    last = Fraction(1, 10**30)
+    assert product_above(value, value) == 1 + Fraction(2, 10**20) + last
+    assert product_above(1 + last, Fraction(1)) == 1 + last

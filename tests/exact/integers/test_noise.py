@@ -166,6 +166,7 @@ def test_unimodal_noise_has_no_tail_that_rises_within_its_period() -> None:
 @pytest.mark.parametrize("ratio", [2, 4, 8])
 def test_more_distances_never_have_a_smaller_delta(ratio: int) -> None:
     """At e^ε = 8 the step 2 alone is pure, and the step 1 has δ = 1/4."""
+    assert A_TAIL_THAT_RISES.deltas((), Fraction(ratio)) == Deltas(Fraction(0), Fraction(0))
     apart = A_TAIL_THAT_RISES.deltas((1, 2), Fraction(ratio))
     assert apart == deltas_of(second(A_TAIL_THAT_RISES), (1, 2), Fraction(ratio))
     assert apart.approximate >= A_TAIL_THAT_RISES.deltas((1,), Fraction(ratio)).approximate

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.integers.noise import IntegerNoise, Tail
+from release.exact.integers.noise import REACH, IntegerNoise, Tail
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.sums import NoisySums, geometric_noise
 from tests.exact.statistics.test_permute_and_flip import stream
@@ -79,6 +79,15 @@ def test_sums_never_wrap_round() -> None:
     drawn = made.draw(np.array([[2**63 - 1], [-(2**63)]]), stream("far"))
     assert drawn[0, 0] > 2**61
     assert drawn[1, 0] < -(2**61)
+
+
+def test_the_largest_sums_have_all_of_their_noise() -> None:
+    made = NoisySums(geometric_noise(2**63), 1, 1)
+    noise = made.draw(np.zeros((500, 1), dtype=np.int64), stream("ends"))
+    for largest in (REACH - 1, 1 - REACH):
+        drawn = made.draw(np.full((500, 1), largest), stream("ends"))
+        expected = [max(-REACH, min(largest + each, REACH)) for each in noise[:, 0].tolist()]
+        assert drawn[:, 0].tolist() == expected
 
 
 def test_what_is_no_noise_on_sums_is_refused() -> None:

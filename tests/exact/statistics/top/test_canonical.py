@@ -138,3 +138,22 @@ def test_counts_of_another_number_of_categories_are_refused() -> None:
     mechanism = CanonicalTop.fitted(Fraction(1), CountBounds(4, 4), 2)
     with pytest.raises(ValueError, match="4 counts"):
         mechanism.draw(np.zeros((1, 5), dtype=np.int64))
+
+
+def test_the_smallest_epsilon_is_that_of_a_table_of_a_million_entries() -> None:
+    """One entry for each gap up to where the largest weight has fallen to 1."""
+    bounds = CountBounds(50, 1)
+
+    def entries(ratio: int) -> float:
+        steps = -(-RATIO_ONE // (RATIO_ONE - ratio))
+        bits = 64 + math.comb(50, 3).bit_length() + steps.bit_length()
+        return bits * math.log(2) / -math.log1p(-(RATIO_ONE - ratio) / RATIO_ONE)
+
+    low, high = RATIO_ONE // 2, RATIO_ONE - 1
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if entries(middle) <= 2**20 else (low, middle)
+    near = RATIO_ONE >> 40
+    assert CanonicalTop(bounds, 3, low - near).members == 3
+    with pytest.raises(ValueError, match="the table would exceed"):
+        CanonicalTop(bounds, 3, high + near)
