@@ -262,7 +262,7 @@ class _Adjoint:
                 node.rows[component] = direct if sums is None else direct + sums[component]
             yield node
             sums = self._on_children(node, upward[step] if step else None)
-            below = dict(tree.members[level][number]) if level + 1 < tree.depth else {}
+            below = dict(tree.members[level][number])
             # The child on the path has weights of its own: the next step of the loop is about it.
             if step:
                 below[classes[step - 1]] -= 1
