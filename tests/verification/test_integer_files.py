@@ -250,6 +250,30 @@ def test_a_bound_may_be_lower(public: Path, queries: dict[str, Query]) -> None:
     assert checked(plain, queries["count"])
 
 
+@pytest.mark.parametrize("figure", ["accuracy", "objective"])
+def test_a_figure_may_differ_by_a_share_of_a_billionth(
+    public: Path, queries: dict[str, Query], name: str, figure: str
+) -> None:
+    """Some are computed in floats; section 5.3 of the format says how near they have to be."""
+    plain = plain_of(public, name)
+    at, key = (
+        (plain["accuracy"], "mean_absolute")
+        if figure == "accuracy"
+        else (
+            plain["design"],
+            "objective",
+        )
+    )
+    exact = Fraction(at[key])
+    for billionths, is_near in (("0.9", True), ("-0.9", True), ("1.1", False), ("-1.1", False)):
+        moved = exact + max(Fraction(1), exact) * Fraction(billionths) / 10**9
+        at[key] = format_up(moved, 18)
+        if is_near:
+            checked(plain, queries[name])
+        else:
+            refused(plain, queries[name])
+
+
 def test_fewer_distances_are_another_sensitivity(public: Path, queries: dict[str, Query]) -> None:
     """The verifier compares what is returned here with the distances of the spec."""
     plain = plain_of(public, "count")
