@@ -119,6 +119,12 @@ def test_of_equal_remainders_the_earlier_row_is_raised() -> None:
     assert rounded[:, 0].tolist() == [1, 2, 0, 0]
 
 
+def test_a_value_without_a_remainder_is_raised_before_an_impossible_one() -> None:
+    values, possible = column([0, 2_000_000]), np.array([[False], [True]])
+    rounded = largest_remainder(values, Groups(np.array([2])), np.array([[3]]), possible)
+    assert rounded[:, 0].tolist() == [0, 3]
+
+
 @pytest.mark.parametrize("total", [1, 4])
 def test_a_sum_out_of_reach_of_rounding_is_refused(total: int) -> None:
     # Floors add up to 2, and one value may be raised.
