@@ -238,3 +238,9 @@ def test_the_least_loss_itself_is_reached(power: int) -> None:
     assert noise.moment(power) > least_loss(1, Fraction(4), power)[1]
     level = IntegerNoise.symmetric([(1, 4), (1, 6)], Tail(1, RATIO_ONE // 3 + 1))
     assert level.moment(power) > least_loss(1, Fraction(3), power)[1]
+
+
+def test_steps_far_apart_lose_what_moving_between_them_adds() -> None:
+    """Of multiples of 3 the square grows by 9/4 at most, so by 2: noise is whole."""
+    near = lower_bound((1, 2), Fraction(1, 2), Fraction(0), 2)
+    assert lower_bound((3, 6), Fraction(1, 2), Fraction(0), 2) == 9 * near - 2

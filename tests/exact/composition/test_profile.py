@@ -310,3 +310,15 @@ def exact_masses(values: list[int], factor: Fraction) -> list[Fraction]:
     middle = max(Fraction(0), UNIT - beside / (1 - factor))
     lower = [mass * factor ** (place + 1) for place, mass in enumerate(reversed(upper))]
     return [*upper, middle, *lower]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0"), ("1", "1/4"), ("1/3", "1/1000")])
+def test_the_worst_case_of_a_charge_has_the_known_delta_without_epsilon(
+    epsilon: str, delta: str
+) -> None:
+    """δ + (1 - δ)·(E - 1)/(E + 1), the total variation of a response that fails with δ."""
+    ratio, part = exp_bounds(Fraction(epsilon))[0], Fraction(delta)
+    at_zero, last = Profile.of_charge(Fraction(epsilon), part).values
+    truth = part + (1 - part) * (ratio - 1) / (ratio + 1)
+    assert truth <= Fraction(at_zero, UNIT) + HAIR <= truth + 3 * HAIR
+    assert Fraction(last, UNIT) == part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 
@@ -168,3 +169,10 @@ def test_a_product_of_moments_is_rounded_up_to_thirty_decimals() -> None:
     last = Fraction(1, 10**30)
     assert product_above(value, value) == 1 + Fraction(2, 10**20) + last
     assert product_above(1 + last, Fraction(1)) == 1 + last
+
+
+def test_a_little_more_than_delta_allows_needs_a_little_epsilon() -> None:
+    """Of order 2 the constant is a quarter, so that the logarithm of the product is left."""
+    assert certified_epsilon(Fraction(1), 2, Fraction(1, 4)) == 0
+    found = certified_epsilon(Fraction(3, 2), 2, Fraction(1, 4))
+    assert math.log(1.5) <= found <= math.log(1.5) + 2e-12

@@ -539,3 +539,11 @@ def test_the_radius_in_digits_of_wide_noise_is_that_of_its_formula() -> None:
     radius = noise.radius_in_digits(Fraction(95, 100))
     assert abs(radius / 2**40 - np.log(20)) < 1e-9
     assert abs(radius - noise.radius(0.95)) <= 1
+
+
+def test_a_radius_just_reaches_its_level() -> None:
+    """Half of the noise is 0, and all of it within 1."""
+    noise = IntegerNoise(-1, ((1, 1), (1, 2), (1, 1)))
+    for level, expected in ((Fraction(1, 2), 0), (Fraction(51, 100), 1), (Fraction(1), 1)):
+        assert noise.radius(float(level)) == expected
+        assert noise.radius_in_digits(level) == expected
