@@ -117,7 +117,7 @@ class _Coefficients:
         for level in solution.from_below:
             of_children, of_rows, of_classes = [], [], []
             for own in level:
-                weights, rank = _floats(own.weights), own.total.shape[0]
+                weights, rank = _floats(own.weights), len(own.total)
                 # The sums of the children come first; the own rows of the area follow.
                 of_children.append(weights[:, :rank])
                 of_rows.append(weights[:, rank:])
