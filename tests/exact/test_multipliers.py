@@ -1,0 +1,97 @@
+"""Dual multipliers: the bound of a table is that of the definition, far beyond its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from release.exact.bounds import MULTIPLIER_BITS, Multipliers
+from release.exact.numbers import exp_bounds
+from release.exact.statistics.sums import geometric_noise
+
+ONE = 1 << MULTIPLIER_BITS
+
+
+def of(tables: Mapping[int, list[float]]) -> Multipliers:
+    """Multipliers that are given in units of 1."""
+    return Multipliers(
+        {step: tuple(round(price * ONE) for price in prices) for step, prices in tables.items()}
+    )
+
+
+def term(own: Multipliers, ratio: Fraction, power: int, k: int) -> Fraction:
+    """|k|^power plus the mean price of k and -k, each price looked up by itself."""
+    loss = Fraction(abs(k) ** power) if k or power else Fraction(0)
+    for step, prices in own.of.items():
+        for sign in (1, -1):
+            for place, weight in ((sign * k, Fraction(1)), (sign * k - step, -ratio)):
+                is_listed = abs(place) <= own.reach
+                price = prices[place + own.reach] if is_listed else max(prices)
+                loss += weight * price / (2 * ONE)
+    return loss
+
+
+def defined(own: Multipliers, epsilon: Fraction, delta: Fraction, power: int) -> Fraction:
+    """The least of very many terms, and what δ takes from it."""
+    ratio = exp_bounds(epsilon)[1]
+    terms = [term(own, ratio, power, k) for k in range(4 * (own.reach + max(own.of)) + 4)]
+    caps = Fraction(sum(max(prices) for prices in own.of.values()), ONE)
+    return max(Fraction(0), min(terms) - delta * caps)
+
+
+@given(data=st.data())
+def test_the_bound_is_the_least_of_all_terms(data: st.DataObject) -> None:
+    steps = data.draw(st.sets(st.integers(1, 3), min_size=1, max_size=2))
+    length = 2 * data.draw(st.integers(0, 3)) + 1
+    prices = st.lists(st.floats(0, 0.4), min_size=length, max_size=length)
+    own = of({step: data.draw(prices) for step in steps})
+    power = data.draw(st.integers(0, 2))
+    delta = data.draw(st.sampled_from([Fraction(0), Fraction(1, 7)]))
+    for epsilon in (Fraction(1, 9), Fraction(1)):
+        assert own.lower_bound(epsilon, delta, power) == defined(own, epsilon, delta, power)
+
+
+def test_the_least_term_may_be_the_first_beyond_all_that_is_listed() -> None:
+    """Found by a linear program: prices for which each term up to the last is larger."""
+    own = of({1: [15.6, 5.31, 2.05, 0, 0, 0, 1.04, 1.65, 0.56, 0, 0, 10.17, 13.14]})
+    # ln 3/2 = 0.405465…
+    epsilon = Fraction("0.405465")
+    ratio = exp_bounds(epsilon)[1]
+    terms = [term(own, ratio, 1, k) for k in range(40)]
+    assert terms.index(min(terms)) == own.reach + 2
+    assert own.lower_bound(epsilon, Fraction(0), 1) == min(terms) > 0
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_no_private_noise_is_below_the_bound(power: int) -> None:
+    """The geometric noise of ε is private for it, whatever the prices."""
+    noise = geometric_noise(2**63)
+    # ln 2, rounded up.
+    epsilon = Fraction("0.693148")
+    for highest in (0.1, 0.3, 0.5):
+        prices = [highest * min(1.0, abs(k) / 6) for k in range(-8, 9)]
+        bound = of({1: prices}).lower_bound(epsilon, Fraction(0), power)
+        moment = 1 - noise.mass(0) if power == 0 else noise.moment(power)
+        assert bound <= moment
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        ({1: (1, 2)}, "one odd length"),
+        ({1: (1,), 2: (1, 2, 1)}, "one odd length"),
+        ({0: (1,)}, "steps of 1 or more"),
+        ({1: (1, -1, 1)}, "below 0"),
+    ],
+)
+def test_tables_that_are_none_are_refused(tables: dict[int, tuple[int, ...]], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Multipliers(tables)
+
+
+def test_a_price_of_nothing_is_a_price() -> None:
+    assert Multipliers({1: (0,)}).lower_bound(Fraction(1), Fraction(0), 1) == 0
