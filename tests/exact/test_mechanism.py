@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from release.exact.channel import Channel
+from release.exact.composition.profile import MOST_COMPARED
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
 from release.exact.losses import (
     Loss,
@@ -25,12 +26,13 @@ from release.exact.losses import (
     table_loss,
     worst_case,
 )
-from release.exact.mechanism import Domain, Mechanism
+from release.exact.mechanism import MOST_JOINED, Domain, Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
+from tests.conftest import PROJECT
 
 RATIOS = st.sampled_from(
     [Fraction(1), Fraction(3, 2), exp_bounds(Fraction(1))[0], exp_bounds(Fraction(5))[0]]
@@ -448,3 +450,9 @@ def test_a_rough_profile_begins_without_a_loss_and_lies_above() -> None:
     for value, above in zip(exact.values, rough.values, strict=False):
         assert value <= above + 1
     assert rough.values[0] > rough.values[1] > 0
+
+
+def test_a_profile_is_rough_from_as_many_comparisons_on_as_the_format_says() -> None:
+    text = (PROJECT / "docs" / "design" / "format.md").read_text("utf-8")
+    assert "more than 3·10⁵, or the comparisons of step 32 are more than 10⁷" in text
+    assert (MOST_COMPARED, MOST_JOINED) == (300_000, 10_000_000)
