@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.bounds import MULTIPLIER_BITS, Multipliers
+from release.exact.bounds import Multipliers
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.sums import geometric_noise
 
-ONE = 1 << MULTIPLIER_BITS
+ONE = 2**80
 
 
 def of(tables: Mapping[int, list[float]]) -> Multipliers:

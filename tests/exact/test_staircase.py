@@ -244,3 +244,23 @@ def test_steps_far_apart_lose_what_moving_between_them_adds() -> None:
     """Of multiples of 3 the square grows by 9/4 at most, so by 2: noise is whole."""
     near = lower_bound((1, 2), Fraction(1, 2), Fraction(0), 2)
     assert lower_bound((3, 6), Fraction(1, 2), Fraction(0), 2) == 9 * near - 2
+
+
+def test_of_two_rises_that_are_as_good_the_first_is_taken() -> None:
+    """For steps up to 3 and e^ε = 4 the mean error is 2 with a rise of 1 and with one of 2."""
+    assert [expected_loss(rise, 3, Fraction(4), 1) for rise in (1, 2)] == [2, 2]
+    assert least_loss(3, Fraction(4), 1) == (1, Fraction(2))
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10), Fraction(1)])
+def test_delta_takes_its_share_of_the_bound_of_error_rates(delta: Fraction) -> None:
+    """The truth with chance δ and geometric noise of 2^-|η|/3 else: wrong in 2/3 of 1 - δ."""
+    # ln 2 = 0.69314718…
+    bound = lower_bound((1,), Fraction("0.69314718"), delta, 0)
+    assert abs(bound - (1 - delta) * Fraction(2, 3)) < Fraction(1, 10**8)
+
+
+def test_where_moving_to_multiples_costs_more_than_the_bound_there_is_none() -> None:
+    """At ε = 9 nearly all noise is 0: the mean square is below the 25 that moving may add."""
+    assert least_loss(2, exp_bounds(Fraction(9))[1], 2)[1] * 100 < 25
+    assert lower_bound((10, 20), Fraction(9), Fraction(0), 2) == 0
