@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release.errors import SpecError
-from release.exact.domain import AnswerDomain, Group, Topology
+from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
 from release.exact.losses import (
     Loss,
     LossName,
     WorstCaseLoss,
     check_prior,
+    costs_at,
     error_costs,
     joint_loss,
     line_fits,
@@ -188,6 +189,44 @@ def test_joint_losses_add_up_over_the_parts(name: LossName, parts: list[AnswerDo
             for true in range(part.size)
         )
         assert loss.cost(element) == expected
+
+
+@given(names, st.lists(domains, min_size=1, max_size=3), st.data())
+def test_costs_at_an_answer_are_those_of_its_parts(
+    name: LossName, parts: list[AnswerDomain], data: st.DataObject
+) -> None:
+    whole = parts[0] if len(parts) == 1 else JointDomain(tuple(parts))
+    answers = list(itertools.product(*(range(part.size) for part in parts)))
+    true = data.draw(st.integers(0, len(answers) - 1))
+    loss = joint_loss(name, tuple(parts))
+    found = costs_at(loss, whole, true)
+    assert (found.shape, loss.denominator_at_answers) == ((len(answers),), 1)
+    for published, answer in enumerate(answers):
+        if name is LossName.ERROR_RATE:
+            assert found[published] == int(published != true)
+            continue
+        expected = 0
+        for part, own, other in zip(parts, answers[true], answer, strict=True):
+            expected += cost(name, part.topology, part.size, own, (other - own) % part.size)
+        assert found[published] == expected
+
+
+def test_costs_of_a_table_at_an_answer_are_those_of_the_noise() -> None:
+    loss = table_loss((Fraction(0), Fraction(1, 2), Fraction(5, 3)))
+    assert loss.denominator_at_answers == 6
+    # Published 0, 1 and 2 are 2, 0 and 1 above a true 1, modulo 3.
+    assert costs_at(loss, domain(Topology.ORDERED, 3), 1).tolist() == [10, 0, 3]
+
+
+def test_the_plain_loss_of_a_worst_case_is_that_at_the_lowest_answer() -> None:
+    worst = worst_case(LossName.ABSOLUTE, Topology.ORDERED, 4)
+    assert isinstance(worst, WorstCaseLoss)
+    plain = worst.plain
+    assert (plain.name, plain.numerators.tolist(), plain.denominator) == (
+        "absolute",
+        [0, 1, 2, 3],
+        1,
+    )
 
 
 def test_joint_costs_beyond_64_bits_are_refused() -> None:
