@@ -53,6 +53,8 @@ def test_the_least_channel_has_a_total_of_two() -> None:
 def test_weights_are_python_integers_where_they_leave_64_bits() -> None:
     wide = Channel.of([[2**63, 2**63], [2**64, 0]])
     assert (wide.rows.dtype, wide.total) == (np.dtype(object), 2**64)
+    # Above 2^63 - 1 a single weight is none of 64 bits.
+    assert Channel.of([[2**63, 0], [0, 2**63]]).row(0).tolist() == [2**63, 0]
     assert Channel.of([[2**61, 2**61], [2**62, 0]]).rows.dtype == np.int64
     assert Channel.near([[1, 2], [2, 1]], bits=63).rows.dtype == object
     assert Channel.near([[1, 2], [2, 1]], bits=62).rows.dtype == np.int64

@@ -164,6 +164,13 @@ def test_a_domain_has_two_answers_or_more() -> None:
     assert (two.size, two.group, two.parts) == (2, Group((2,)), (two,))
 
 
+def test_a_topology_may_be_given_by_its_name() -> None:
+    # As it is in a file; the type asks for the member.
+    circle = AnswerDomain("cyclic", range(3))  # type: ignore[arg-type]
+    assert circle.topology is Topology.CYCLIC
+    assert circle.topologies == (Topology.CYCLIC,)
+
+
 def test_only_ordered_answers_lie_on_a_line() -> None:
     on_a_line = {topology for topology in Topology if AnswerDomain(topology, (0, 1)).is_line}
     assert on_a_line == {Topology.ORDERED}

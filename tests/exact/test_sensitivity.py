@@ -45,6 +45,13 @@ def test_a_line_keeps_how_far_neighbors_are_apart() -> None:
     assert not both.directed
 
 
+def test_a_step_of_all_answers_is_no_difference_of_codes() -> None:
+    """No two of 3 answers are 3 apart; modulo 3 such a step is none."""
+    line = Sensitivity.on_line(3, (3, 4))
+    assert (line.distances, line.shifts) == ((3, 4), ((1,), (2,)))
+    assert line.pairs(3) == ()
+
+
 def test_the_least_step_is_that_of_the_nearest_neighbors() -> None:
     assert Sensitivity.on_line(9, [-3, 5]).least_step == 3
     assert Sensitivity.on_line(9, []).least_step == 1
