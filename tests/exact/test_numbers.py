@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from release.errors import SpecError
 from release.exact import numbers
+from release.exact.domain import Topology
 from release.exact.numbers import (
     common_denominator,
     exact,
@@ -23,8 +24,12 @@ from release.exact.numbers import (
     format_exact,
     format_up,
     least_enough,
+    member,
+    over_one_denominator,
     parse_exact,
     safe_text,
+    squares_to,
+    sum_to,
     whole,
 )
 
@@ -264,3 +269,22 @@ def test_an_integer_argument_is_no_float_and_no_truth() -> None:
             whole("answers", wrong, 2)
     with pytest.raises(SpecError, match="found True; write an integer of at least 0"):
         whole("answers", True, 0)
+
+
+@pytest.mark.parametrize("last", range(7))
+def test_sums_of_integers_and_squares_are_those_of_their_terms(last: int) -> None:
+    terms = range(1, last + 1)
+    assert sum_to(last) == sum(terms)
+    assert squares_to(last) == sum(term**2 for term in terms)
+
+
+def test_numerators_over_one_denominator_are_the_numbers() -> None:
+    assert over_one_denominator((Fraction(1, 6), Fraction(3, 4), Fraction(2))) == ((2, 9, 24), 12)
+    assert over_one_denominator(()) == ((), 1)
+
+
+def test_a_member_is_given_by_itself_or_as_text() -> None:
+    assert member("topology", Topology, Topology.CYCLIC) is Topology.CYCLIC
+    assert member("topology", Topology, "nominal") is Topology.NOMINAL
+    with pytest.raises(SpecError, match=r"found 'round'; write .*, .* or .*"):
+        member("topology", Topology, "round")
