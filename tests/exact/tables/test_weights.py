@@ -21,6 +21,7 @@ from tests.exact.tables.dense import areas_of, problems, rows_of, solutions
 ProblemData = tuple[Areas, tuple[int, ...], dict[Table, Measurement], list[Table]]
 TOTAL, WHOLE = Margin((summed_out(4),)), Margin((kept_whole(4),))
 ONE_OF_FOUR = Margin(((0, 1, 1, 1),))
+TWO_OF_FOUR = Margin(((0, 1, 2, 2),))
 
 
 def weights_by_cell(
@@ -62,6 +63,7 @@ def assert_weights(
     for area in range(areas.size(table[0])):
         for cell in range(table[1].cells):
             own = by_type[int(types.kinds[area]), int(types.sorts[cell])]
+            assert (own.counts > 0).all()
             place = area * table[1].cells + cell
             for number, source in enumerate(noisy):
                 column = sorted(map(float, expected[source][:, place]))
@@ -103,16 +105,45 @@ def test_weights_in_unequal_trees_with_a_fact_are_those_of_a_dense_solver(
     assert_weights(areas, (4,), measured, published)
 
 
-def test_what_is_left_out_has_very_little_of_the_variance() -> None:
+@pytest.mark.parametrize(
+    "published",
+    [(0, WHOLE), (0, TOTAL), (1, TWO_OF_FOUR), (2, ONE_OF_FOUR), (2, TOTAL), (3, TOTAL)],
+)
+def test_weights_are_right_where_upper_levels_are_measured_in_more_detail(
+    published: Table,
+) -> None:
+    """Every level knows functions of its areas that the one below does not."""
+    areas = areas_of([0], [0, 0], [0, 0, 1], [0, 0, 1, 2])
+    measured = {
+        (0, WHOLE): Fraction(7),
+        (1, TWO_OF_FOUR): Fraction(2),
+        (2, ONE_OF_FOUR): Fraction(3),
+        (3, TOTAL): Fraction(5),
+    }
+    assert_weights(areas, (4,), measured, published)
+
+
+@pytest.mark.parametrize("published", [(0, WHOLE), (0, ONE_OF_FOUR), (1, WHOLE)])
+def test_weights_are_right_where_a_cell_is_half_a_sum(published: Table) -> None:
+    """With cells a to d, a is half of a + b and a + c less b + c."""
+    halves = [Margin((groups,)) for groups in ((0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0))]
+    areas = areas_of([0], [0, 0, 0])
+    measured = {(1, own): Fraction(place) for place, own in enumerate(halves, 1)}
+    measured[0, TOTAL] = Fraction(1, 2)
+    assert_weights(areas, (4,), measured, published)
+
+
+@pytest.mark.parametrize("variance", [Fraction(4), Fraction(4, 10**12)])
+def test_what_is_left_out_has_very_little_of_the_variance(variance: Fraction) -> None:
     # Of 60 towns of 1,000 villages each, one village has 10^-8 of what another one's error is.
     towns, villages = [0] * 60, np.repeat(np.arange(60), 1000 + np.arange(60))
     areas = areas_of([0], towns, villages)
-    measured = {(level, TOTAL): Fraction(4) for level in range(3)}
+    measured = {(level, TOTAL): variance for level in range(3)}
     problem = Problem.of(areas, (4,), measured, [(2, TOTAL)])
     known = variances_of(problem, (2, TOTAL))
     left_out = []
     for own in weights_of(problem):
-        parts = own.weights.values**2 * own.weights.counts * 4.0
+        parts = own.weights.values**2 * own.weights.counts * float(variance)
         left_out.append(1 - float(parts.sum() / known.values[own.kind][own.sort]))
     assert len(left_out) == 60
     assert max(left_out) <= 120 * LEAST_SHARE
