@@ -398,7 +398,7 @@ class _Pattern:
         """The weights of cells from those of rows; shape (n,)."""
         values = np.zeros(self.counts.size)
         for component, own in rows.items():
-            if component in self.places and own.shape[1]:
+            if component in self.places:
                 chosen = own[self.targets, self.places[component]]
                 values += self.factors[component] * chosen
         return values
