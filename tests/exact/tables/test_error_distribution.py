@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -15,19 +16,30 @@ from hypothesis import strategies as st
 from release.exact.integers.noise import IntegerNoise, Tail
 from release.exact.statistics.sums import geometric_noise
 from release.exact.tables import error_distribution
-from release.exact.tables.error_distribution import ErrorDistribution, _spacing, transform_of
+from release.exact.tables.error_distribution import (
+    ErrorDistribution,
+    _small,
+    _spacing,
+    transform_of,
+)
 from release.exact.tables.weights import Floats, Weights
 from release.noise.composed.laws import exponential_power
 
 THREE = IntegerNoise.symmetric([(1, 8), (1, 4)])
 FLAT = IntegerNoise.symmetric([(1, 2), (3, 1)])
+# Its characteristic function is not 0 at the angle π, as that of the others is.
+RARE = IntegerNoise.symmetric([(1, 2**9 - 2), (1, 1)])
 STAIRS = IntegerNoise.symmetric([(1, 8), (2, 3), (3, 2)], Tail(3, 2**63))
+# The last period is two runs, and a part of the run before them.
+LANDING = IntegerNoise.symmetric([(1, 8), (5, 2), (1, 1), (1, 1)], Tail(4, 2**62))
 NARROW = geometric_noise(2**61)
 WIDE = geometric_noise(2**64 - 2**58)
 NOISES = [
     THREE,
     FLAT,
+    RARE,
     STAIRS,
+    LANDING,
     NARROW,
     WIDE,
     exponential_power(Fraction(1, 2), Fraction(2)),
@@ -73,12 +85,17 @@ def test_the_characteristic_function_is_the_sum_of_cosines(noise: IntegerNoise) 
     errors = np.array(list(own))
     expected = np.cos(np.outer(angles, errors)) @ np.array(list(own.values()))
     assert transform.power(angles, 1) == pytest.approx(expected, abs=2e-5)
+    assert transform.power(angles, 3) == pytest.approx(expected**3, abs=2e-5)
     # Near 0, where hundreds of small weights multiply up, it is right to more digits.
     few = angles[:9]
     assert transform.power(few, 3) == pytest.approx(expected[:9] ** 3, abs=1e-5)
     # It has the period 2π and no sign.
     for others in (2 * np.pi + angles, 2 * np.pi - angles):
         assert transform.power(others, 1) == pytest.approx(expected, abs=2e-5)
+    # Far out, where the transform of wide noise has nearly vanished.
+    far = np.linspace(0.5, 1.5, 7)
+    expected = np.cos(np.outer(far, errors)) @ np.array(list(own.values()))
+    assert transform.power(far, 1) == pytest.approx(expected, abs=3e-4)
 
 
 def test_the_characteristic_function_of_very_wide_geometric_noise_keeps_its_digits() -> None:
@@ -112,10 +129,10 @@ def on_a_lattice(multiples: Mapping[int, int], noise: IntegerNoise, most: Fracti
 @given(
     multiples=st.dictionaries(st.integers(1, 7), st.integers(1, 3), min_size=1, max_size=3),
     divisor=st.integers(1, 12),
-    noise=st.sampled_from([THREE, FLAT]),
+    noise=st.sampled_from([THREE, FLAT, RARE]),
     data=st.data(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_errors_on_a_lattice_have_exact_chances_with_both_ends(
     multiples: dict[int, int], divisor: int, noise: IntegerNoise, data: st.DataObject
 ) -> None:
@@ -124,6 +141,7 @@ def test_errors_on_a_lattice_have_exact_chances_with_both_ends(
     values = [multiple / divisor for multiple in multiples]
     error = of(values, noise, list(multiples.values()))
     assert error.spacing > 0
+    assert error.margin == 0
     expected = float(on_a_lattice(multiples, noise, Fraction(most)))
     assert error.within(most / divisor) == pytest.approx(expected, abs=1e-9)
     assert error.within((most + 0.9) / divisor) == pytest.approx(expected, abs=1e-9)
@@ -147,6 +165,60 @@ def test_errors_off_a_lattice_have_the_chances_of_all_their_values(
     for width in np.linspace(0.11, 4.4, 25) * sqrt(noise.moment(2)):
         chance = error.within(float(width))
         assert within(width - 2 * error.margin) - 1e-4 <= chance <= within(width) + 1e-4
+
+
+def test_what_is_far_from_a_whole_period_is_not_counted() -> None:
+    """More than 10^-10 of the noise lies 16 standard errors out, and less of it 22."""
+    noise = WIDE
+    for standard_errors in (0.5, 1.0, 2.0):
+        most = int(standard_errors * sqrt(noise.moment(2)))
+        expected = 1 - 2 * noise.above(most)
+        assert of([1.0], noise).within(float(most)) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("values", [[1.0, 0.001 * sqrt(2)], [100 * sqrt(2)]])
+def test_noise_that_is_hardly_ever_not_zero_is_told_from_what_it_is_then(
+    values: list[float],
+) -> None:
+    error = of(values, RARE)
+    assert error.spacing == 0
+    errors, chances = brute_force(values, RARE)
+    for width in (errors[1] / 2, errors[1] * 1.2, errors[-1] * 0.7, errors[-1] * 1.9):
+        expected = chances[np.searchsorted(errors, width, side="right") - 1]
+        assert error.within(float(width)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_weight_that_rounding_makes_leaves_an_error_on_its_lattice() -> None:
+    """A cell whose noise is hardly ever not 0, and counts a millionth then."""
+    weights = Weights(np.array([1.0, 1e-6]), np.ones(2), np.array([0, 1]))
+    seldom = IntegerNoise.symmetric([(1, 2**40 - 2), (1, 1)])
+    transforms = [transform_of(THREE), transform_of(seldom)]
+    spreads = np.array([float(THREE.moment(2)), float(seldom.moment(2))])
+    error = ErrorDistribution.of(weights, transforms, spreads, float(spreads[0]))
+    assert error.within(0.0) == pytest.approx(0.5, abs=1e-9)
+    assert error.within(1.0) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_an_error_of_few_values_is_smoothed_by_a_narrow_normal_variable() -> None:
+    """As in docs/design/mathematics.md, 2.34: τ is σ/4096, and chances are those at w - 3τ."""
+    error = of([sqrt(2)], FLAT)
+    deviation = sqrt(2 * FLAT.moment(2))
+    narrow = NormalDist(0, deviation / 4096)
+    assert error.margin == pytest.approx(3 * deviation / 4096, rel=1e-12)
+    for atom in (0, sqrt(2), 2 * sqrt(2), 3 * sqrt(2)):
+        for shift in (-3, -1, 0, 1, 2.5, 4, 7):
+            width = max(0.0, atom + shift * narrow.stdev)
+            counted = max(0.0, width - 3 * narrow.stdev)
+            expected = 0.0
+            for value in range(FLAT.low, FLAT.high + 1):
+                place = value * sqrt(2)
+                chance = narrow.cdf(counted - place) - narrow.cdf(-counted - place)
+                expected += float(FLAT.mass(value)) * chance
+            assert error.within(width) == pytest.approx(expected, abs=1e-6)
+
+
+def test_no_width_has_no_chance_off_a_lattice() -> None:
+    assert of([sqrt(2)], THREE).within(0.0) == 0
 
 
 @pytest.mark.parametrize(("count", "ratio"), [(2000, 2**63), (400, 2**64 - 2**60)])
@@ -211,6 +283,47 @@ def test_what_is_left_out_of_the_weights_is_normal() -> None:
     assert chances == pytest.approx([0.382925, 0.682689, 0.95, 0.9973], abs=1e-5)
 
 
+def test_an_error_of_which_no_weight_tells_is_normal() -> None:
+    nothing = Weights(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+    error = ErrorDistribution.of(nothing, [], np.zeros(0), 0.01)
+    assert error.within(0.1959964) == pytest.approx(0.95, abs=1e-6)
+
+
+@given(
+    parts=st.lists(st.floats(1e-9, 0.01), min_size=1, max_size=9),
+    counts=st.lists(st.integers(1, 60), min_size=9, max_size=9),
+    rest=st.sampled_from([0.0, 0.001, 0.02, 0.5]),
+)
+def test_the_most_small_cells_are_normal_that_together_are_nearly(
+    parts: list[float], counts: list[int], rest: float
+) -> None:
+    """Of the smallest, each is at most 1/1009 of the variance, and 1/30.3 of them all."""
+    most = 0
+    ascending = sorted(zip(parts, counts, strict=False))
+    for number, (part, _) in enumerate(ascending, 1):
+        together = rest + sum(own * times for own, times in ascending[:number])
+        if part * 1009 <= 1 and part * 30.3 <= together:
+            most = number
+    chosen = _small(np.array(parts), np.array(counts[: len(parts)], dtype=float), rest)
+    assert sorted(np.array(parts)[chosen]) == [part for part, _ in ascending[:most]]
+
+
+@pytest.mark.parametrize(
+    ("part", "rest", "is_small"),
+    [
+        (1 / 1008.5, 0.5, False),
+        (1 / 1009.5, 0.5, True),
+        # Beside one other: 1/30 and 1/30.6 of both together.
+        (0.0001, 0.0029, False),
+        (0.0001, 0.00296, True),
+    ],
+)
+def test_a_cell_is_small_up_to_a_part_of_the_variance(
+    part: float, rest: float, is_small: bool
+) -> None:
+    assert _small(np.array([part]), np.ones(1), rest).tolist() == [is_small]
+
+
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
@@ -223,6 +336,8 @@ def test_what_is_left_out_of_the_weights_is_normal() -> None:
         # Of larger denominators, and of roots, none is found.
         ([5 / 65, 3 / 65], 0.0),
         ([1.0, 2**0.5], 0.0),
+        # Multiples of 0 alone.
+        ([1e-12], 0.0),
     ],
 )
 def test_a_spacing_divides_all_sizes(sizes: list[float], expected: float) -> None:
