@@ -20,6 +20,7 @@ from release.exact.tables.whole import (
     TOTAL_FACTOR,
     Facts,
     Target,
+    _saturated,
     check_adds_up,
     finest,
     millionths,
@@ -199,6 +200,37 @@ def test_estimates_beyond_all_bounds_still_give_tables_that_add_up() -> None:
     check_adds_up(areas, [CELLS] * 3, [level.counts for level in levels])
 
 
+def test_many_estimates_beyond_all_bounds_still_give_tables_that_add_up() -> None:
+    """So many at 2^52 millionths would add up to more than 64 bits hold."""
+    areas = tree([5000])
+    absurd = [np.full((areas.size(level), CELLS.cells), 2**62) for level in range(2)]
+    levels = whole_tables(areas, targets_near(absurd, (64, 1, 1, 1)))
+    check_adds_up(areas, [CELLS] * 2, [level.counts for level in levels])
+    assert levels[0].counts.min() > 0
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 17, 5000])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_estimates_saturate_at_billions_each_and_at_some_seventy_billion_in_all(
+    size: int, sign: int
+) -> None:
+    """At 2^52 millionths each, and where all have more than 2^56 together, at equal shares."""
+    most = min(2**52, 2**56 // size)
+    for value in (0, 1, most // 2, most - 2**16, most, most + 2**16, 2**52, 2**55, 2**62):
+        saturated = _saturated(np.full(size, sign * value))
+        # A share below 0 is rounded down.
+        assert np.abs(saturated - sign * min(value, most)).max() <= (size * most < 2**56)
+
+
+def test_estimates_that_add_up_to_less_than_the_most_are_not_touched() -> None:
+    """However large one of them is: here twice its share of 2^56 millionths."""
+    estimates = np.array([2**52 - 1, -(2**52), *[2**51] * 26, 1, -1])
+    assert np.array_equal(_saturated(estimates), estimates)
+    more = np.append(estimates, [2**52, 2**52])
+    share = 2**56 // more.size
+    assert np.array_equal(_saturated(more), np.clip(more, -share, share))
+
+
 def test_cells_refine_what_is_published_at_the_level_and_below() -> None:
     age = Margin((summed_out(3), kept_whole(2)))
     hispanic = Margin((HISPANIC, summed_out(2)))
@@ -218,20 +250,43 @@ def test_weights_follow_precision_and_totals_are_heavier() -> None:
     assert weights_of((CELLS,), [Fraction(0)]) == (HEAVIEST,)
 
 
-def test_targets_have_the_estimates_and_weights_of_least_squares() -> None:
+def test_weights_are_those_of_the_page() -> None:
+    """64·v₀/v to the nearest integer, and 16 times that for a total, for variances of any size."""
+    for unit in (Fraction(1), Fraction(1, 10**6), Fraction(10**6)):
+        variances = [unit * own for own in (1, 25, 30, 100, 300)]
+        margins = (RACE, AGE, CELLS, TOTAL, CELLS)
+        # 64, 2.56, 2.13, 0.64 and 0.21.
+        assert weights_of(margins, variances) == (64, 3, 2, 16, 1)
+
+
+@pytest.mark.parametrize("variance", [Fraction(4), Fraction(1, 100)])
+def test_targets_have_the_estimates_and_weights_of_least_squares(variance: Fraction) -> None:
     areas = tree([2])
     counts = np.array([[7, -2, 0, 4, 1, 1], [3, 3, 3, 3, 3, 3]])
-    measured = {(1, CELLS): Measurement(counts, Fraction(4))}
+    measured = {(1, CELLS): Measurement(counts, variance)}
     tables = [(level, margin) for level in (0, 1) for margin in (TOTAL, CELLS)]
     least_squares = estimates(areas, (3, 2), measured, tables)
     upper, lower = targets_of(least_squares, [(TOTAL, CELLS)] * 2)
     assert np.array_equal(lower.estimates, counts * MILLION)
     assert np.array_equal(upper.estimates, counts.sum(axis=0, keepdims=True) * MILLION)
-    # Six cells of variance 4 each make a total of variance 24.
+    # Six cells make a total of six times their variance.
     assert lower.weights == (floor(HEAVIEST / 6 + 0.5) * TOTAL_FACTOR, HEAVIEST)
     assert upper.weights == lower.weights
     with pytest.raises(ValueError, match="only published tables"):
         targets_of(least_squares, [(TOTAL, RACE)] * 2)
+
+
+def test_a_total_that_is_measured_beside_its_cells_is_known_as_well_as_they_are() -> None:
+    """Cells of variance v and their total of variance v, all together: 6/7 of v for each."""
+    areas = tree([2])
+    counts = np.array([[7, -2, 0, 4, 1, 1], [3, 3, 3, 3, 3, 3]])
+    measured = {
+        (1, CELLS): Measurement(counts, Fraction(1, 100)),
+        (1, TOTAL): Measurement(counts.sum(axis=1, keepdims=True), Fraction(1, 100)),
+    }
+    tables = [(level, margin) for level in (0, 1) for margin in (TOTAL, CELLS)]
+    for target in targets_of(estimates(areas, (3, 2), measured, tables), [(TOTAL, CELLS)] * 2):
+        assert target.weights == (HEAVIEST * TOTAL_FACTOR, HEAVIEST)
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**20))
@@ -267,6 +322,10 @@ def test_what_does_not_fit_is_refused() -> None:
         whole_tables(areas, [targets[0], Target(CELLS, noisy[1][:1], MARGINS, (1, 1, 1, 1))])
     with pytest.raises(ValueError, match="a column for each cell"):
         Target(CELLS, noisy[1][:, :2], MARGINS, (1, 1, 1, 1))
+    with pytest.raises(ValueError, match="margins add up cells"):
+        Target(RACE, coarsened(noisy[0], CELLS, RACE), (TOTAL, AGE), (1, 1))
+    with pytest.raises(ValueError, match="at least 1"):
+        Target(CELLS, noisy[1], MARGINS, (1, 1, 0, 1))
     race = Target(RACE, coarsened(noisy[0], CELLS, RACE), (TOTAL, RACE), (1, 1))
     with pytest.raises(ValueError, match="level 1: cells are finer"):
         whole_tables(areas, [race, targets[1]])
