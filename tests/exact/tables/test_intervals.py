@@ -8,22 +8,24 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from release.exact.integers.noise import IntegerNoise
 from release.exact.statistics.sums import geometric_noise
+from release.exact.tables.error_distribution import ErrorDistribution, transform_of
 from release.exact.tables.intervals import (
     COVERAGE,
     HalfWidth,
     HalfWidths,
+    _least,
     half_widths,
     step_of,
 )
 from release.exact.tables.least_squares import Measurement, estimates
 from release.exact.tables.problem import NotEstimableError, Table
 from release.exact.tables.structure import Margin, kept_whole, summed_out
-from release.exact.tables.weights import Floats
+from release.exact.tables.weights import Floats, Weights
 from release.noise.composed.laws import exponential_power
 from tests.exact.tables.dense import areas_of
 
@@ -39,6 +41,8 @@ def geometric(ratio: Fraction) -> IntegerNoise:
 
 
 @given(ratio=st.fractions(Fraction(1, 1000), Fraction(99, 100), max_denominator=1000))
+@example(ratio=Fraction(1, 1000))
+@example(ratio=Fraction(9, 10))
 @settings(max_examples=40, deadline=None)
 def test_a_cell_measured_alone_has_the_least_whole_half_width(ratio: Fraction) -> None:
     noise = geometric(ratio)
@@ -50,8 +54,29 @@ def test_a_cell_measured_alone_has_the_least_whole_half_width(ratio: Fraction) -
     width = own.values[0][0]
     assert floor(width.value) == reach
     assert width.coverage == pytest.approx(float(coverage), abs=1e-9)
-    narrower = width.value - step_of(noise.moment(2))
+    step = step_of(noise.moment(2))
+    narrower = width.value - step
     assert floor(narrower) == reach - 1 or not reach
+    # Halfway between multiples of the step.
+    assert width.value / step % 1 == Fraction(1, 2)
+    # It is the least there is where no error is the rule.
+    assert reach or (narrower < 0 and width.narrower == 0)
+
+
+def test_an_error_that_lies_as_far_out_as_any_may_is_covered() -> None:
+    """Three values, the outer two with hardly more than 5 %: Chebyshev's inequality is sharp.
+
+    Multiplied by 0.6 they lie on no multiple of the step, which is 1/256.
+    """
+    noise = IntegerNoise.symmetric([(1, 2**20 - 2 * 26215), (1, 26215)])
+    variance = noise.moment(2) * Fraction(9, 25)
+    assert noise.moment(2) > Fraction(1, 20)
+    weights = Weights(np.array([0.6]), np.ones(1), np.zeros(1, dtype=np.int64))
+    spreads = np.array([float(noise.moment(2))])
+    error = ErrorDistribution.of(weights, [transform_of(noise)], spreads, float(variance))
+    width = _least(error, variance)
+    assert Fraction(3, 5) <= width.value < Fraction(3, 5) + 2 * step_of(variance)
+    assert width.coverage == pytest.approx(1.0, abs=1e-9)
 
 
 def test_thirds_that_a_fact_leaves_are_counted_with_both_ends() -> None:
@@ -145,8 +170,6 @@ def test_every_half_width_is_the_least_on_its_grid() -> None:
     for widths in unequal().values():
         for _, own in cells_of(widths):
             assert own.narrower < COVERAGE <= own.coverage
-            # Halfway between multiples of a power of two.
-            assert (own.value * own.value.denominator) % 2 == 1
             assert own.value.denominator.bit_count() == 1
 
 
@@ -202,3 +225,16 @@ def test_a_mean_half_width_is_that_of_all_cells() -> None:
         values.append(tuple(HalfWidth(Fraction(width, 2), 0.95, 0.9) for width in row))
     widths = HalfWidths(np.array([0, 1, 0]), np.array([1, 0, 1, 1]), tuple(values))
     assert widths.mean() == (2 * (1 + 3 * 2) + (5 + 3 * 10)) / 2 / 12
+
+
+@pytest.mark.parametrize(("kinds", "sorts"), [([0, 1, 0], [2, 1, 0, 2]), ([2, 0, 1], [0, 1])])
+def test_a_mean_half_width_needs_no_more_kinds_than_sorts_nor_fewer(
+    kinds: list[int], sorts: list[int]
+) -> None:
+    values, total = [], 0
+    for kind in range(max(kinds) + 1):
+        widths = [10**kind * (sort + 1) for sort in range(max(sorts) + 1)]
+        values.append(tuple(HalfWidth(Fraction(width), 0.95, 0.9) for width in widths))
+        total += kinds.count(kind) * sum(widths[sort] for sort in sorts)
+    widths_of_all = HalfWidths(np.array(kinds), np.array(sorts), tuple(values))
+    assert widths_of_all.mean() == pytest.approx(total / len(kinds) / len(sorts), rel=1e-15)
