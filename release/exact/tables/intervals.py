@@ -139,7 +139,8 @@ def step_of(variance: Fraction) -> Fraction:
     does not end just there.
     """
     ratio = variance / _FINENESS**2
-    exponent = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2 + 1
+    # A ratio below 2^(n + 1), with n the difference, is below 4^(n // 2 + 1).
+    exponent = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2
     while Fraction(4) ** exponent > ratio:
         exponent -= 1
     return Fraction(2) ** min(exponent, 0)
