@@ -41,6 +41,9 @@ _MARGIN = 3  # in standard deviations of the smoothing: beyond is 1.3·10^-3 of 
 _DECAY = 5.6  # a normal part is e^-15.7 = 1.5·10^-7 of its peak so many standard errors out
 _POINTS = 4096
 _FEW_RUNS = 9
+_TABULATED = 60.0  # radians a standard deviation: so far a characteristic function is tabulated
+_NEGLECTED = 1e-4  # a chance may change by so much because it is taken as 0 beyond
+_MOST_WORK = 1 << 22
 _MOST_DIVISOR = 64
 _MOST_POINTS = 1 << 16
 _SAME = 1e-9
@@ -63,7 +66,22 @@ def transform_of(noise: IntegerNoise) -> Transform:
         raise ValueError("intervals around estimates need symmetric noise on every measured table")
     if noise.high == 1 and noise.right is not None and noise.right.period == 1:
         return _Geometric.of(noise)
-    return _Summed(noise) if len(noise.runs) <= _FEW_RUNS else _Tabulated.of(noise)
+    if len(noise.runs) <= _FEW_RUNS or _beyond_table(noise) > _NEGLECTED:
+        return _Summed(noise)
+    return _Tabulated.of(noise)
+
+
+def _beyond_table(noise: IntegerNoise) -> float:
+    """By how much a chance may change if the characteristic function is 0 beyond a table of it.
+
+    It comes back where noise lies on few of the integers, or has steps that are long beside its
+    deviation. The longer the list of runs, the nearer to the table is the first such place.
+    """
+    deviation = sqrt(noise.moment(2))
+    places = _TABULATED + 0.5 + np.arange(_MOST_WORK // len(noise.runs))
+    places = places[places < pi * deviation]
+    values = _characteristic(noise, np.asarray(places / deviation, dtype=np.float64))
+    return float(2 / pi * np.sum(np.abs(values) / places))
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class _Summed:
 
 @dataclass(frozen=True, eq=False)
 class _Tabulated:
-    """Any noise: its characteristic function between points, and 0 where it has vanished.
+    """Noise of many runs: its characteristic function between points, and 0 beyond the last.
 
     Attributes:
         points: angles from 0 to at most π; shape (n,).
@@ -123,7 +141,7 @@ class _Tabulated:
     @classmethod
     def of(cls, noise: IntegerNoise) -> _Tabulated:
         deviation = sqrt(noise.moment(2))
-        points = np.linspace(0.0, min(pi, 60 / deviation), _POINTS + 1)
+        points = np.linspace(0.0, min(pi, _TABULATED / deviation), _POINTS + 1)
         values = _characteristic(noise, points)
         below = np.flatnonzero(values < 0.05)
         return cls(points, values, int(below[0]) if below.size else points.size)

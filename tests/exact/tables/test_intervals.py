@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, floor, sqrt
+from math import ceil, exp, floor, sqrt
 
 import numpy as np
 import pytest
@@ -238,3 +238,34 @@ def test_a_mean_half_width_needs_no_more_kinds_than_sorts_nor_fewer(
         total += kinds.count(kind) * sum(widths[sort] for sort in sorts)
     widths_of_all = HalfWidths(np.array(kinds), np.array(sorts), tuple(values))
     assert widths_of_all.mean() == pytest.approx(total / len(kinds) / len(sorts), rel=1e-15)
+
+
+def comb(gap: int) -> IntegerNoise:
+    """Noise on the multiples of ``gap`` alone, with masses nearly proportional to e^-(k/3)²."""
+    weights = [max(1, int(4096 * exp(-((k / 3) ** 2)))) for k in range(14)]
+    whole = weights[0] + 2 * sum(weights[1:])
+    weights[0] += (1 << (whole - 1).bit_length()) - whole
+    half = [(1, weights[0])]
+    for weight in weights[1:]:
+        half += [(gap - 1, 0), (1, weight)]
+    return IntegerNoise.symmetric(half)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        comb(10),
+        comb(50),
+        comb(200),
+        exponential_power(Fraction(60), Fraction(2), block=9),
+        exponential_power(Fraction(1000), Fraction(2), block=301),
+        exponential_power(Fraction(100), Fraction(5, 4), block=51),
+    ],
+)
+def test_noise_in_steps_has_the_chance_that_is_said_of_it(noise: IntegerNoise) -> None:
+    """Also where all of it lies on few of the integers, far apart."""
+    width = half_widths(ALONE, SIZES, {(0, DETAIL): noise}, [], [(0, DETAIL)])[0, DETAIL]
+    own = width.values[0][0]
+    exact = 1 - 2 * noise.above(floor(own.value))
+    assert own.coverage == pytest.approx(exact, abs=1e-5)
+    assert exact >= COVERAGE - 1e-5
