@@ -11,7 +11,12 @@ import pytest
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.sums import geometric_noise
 from release.exact.statistics.top.bounds import CountBounds
-from release.exact.statistics.top.histogram import NoisyHistogram, largest
+from release.exact.statistics.top.histogram import (
+    HistogramTop,
+    NoisyHistogram,
+    Published,
+    largest,
+)
 from tests.exact.statistics.top.tables import RELATIONS, fixed_source, neighbors, p_value, power
 
 REACH = 12
@@ -94,3 +99,40 @@ def test_each_cell_has_one_integer_for_each_category() -> None:
     assert (mechanism.inputs, mechanism.outputs) == (4, 4)
     with pytest.raises(ValueError, match="4 counts"):
         mechanism.draw(np.zeros((2, 3), dtype=np.int64))
+
+
+@pytest.mark.parametrize("counts", Published)
+def test_a_release_has_the_members_and_the_noisy_counts_that_it_names(counts: Published) -> None:
+    """All of it is read off one noisy histogram: the same bytes give the same one."""
+    histogram = NoisyHistogram.fitted(Fraction(1, 3), CountBounds(5, 1))
+    table = np.array([[30, 4, 4, 0, 19], [0, 2, 90, 3, 1], [7, 7, 7, 7, 7]])
+    noisy = histogram.draw(table, fixed_source(11)).tolist()
+    mechanism = HistogramTop(histogram, 2, counts)
+    drawn = mechanism.draw(table, fixed_source(11))
+    assert drawn.shape == (3, mechanism.outputs)
+    for row, all_counts in zip(drawn.tolist(), noisy, strict=True):
+        first, second = sorted(range(5), key=lambda code: (-all_counts[code], code))[:2]
+        shown = {
+            Published.NONE: [],
+            Published.MEMBERS: [all_counts[first], all_counts[second]],
+            Published.ALL: all_counts,
+        }
+        assert row == [first, second, *shown[counts]]
+
+
+def test_members_are_as_private_as_the_histogram_and_lose_in_proportion() -> None:
+    histogram = NoisyHistogram.fitted(Fraction(1), CountBounds(5, 3))
+    mechanism = HistogramTop(histogram, 4)
+    less = 1 - Fraction(1, 10**12)
+    for holds in (mechanism.satisfies, mechanism.loses_in_proportion):
+        assert holds(Fraction(1))
+        assert not holds(less)
+    # A unit that counts in one category of the three loses a third.
+    assert NoisyHistogram(CountBounds(5, 1), histogram.ratio).satisfies(Fraction(1, 3))
+    assert (mechanism.inputs, mechanism.outputs) == (5, 4)
+
+
+@pytest.mark.parametrize("members", [0, 5])
+def test_a_release_of_none_and_of_all_is_refused(members: int) -> None:
+    with pytest.raises(ValueError, match="1 to 4"):
+        HistogramTop(NoisyHistogram.fitted(Fraction(1), CountBounds(5, 1)), members)
