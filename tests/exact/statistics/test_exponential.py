@@ -22,6 +22,7 @@ from release.exact.statistics.exponential import (
 )
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from tests.exact.statistics.test_permute_and_flip import words
 
 
 def stream(seed: str) -> RandomBytes:
@@ -118,13 +119,29 @@ def test_what_is_no_selection_is_refused() -> None:
 
 def test_a_uniform_integer_draws_the_words_that_are_left_over_again() -> None:
     """2^64 is 1 more than a multiple of 3: the last word alone would make 0 likelier."""
-    words = iter([2**64 - 1, 2**64 - 2, 2**64 - 1, 7])
+    given_words = iter([2**64 - 1, 2**64 - 2, 2**64 - 1, 7])
 
     def source(count: int) -> bytes:
-        return b"".join(next(words).to_bytes(8, "little") for _ in range(count // 8))
+        return b"".join(next(given_words).to_bytes(8, "little") for _ in range(count // 8))
 
     assert _uniform(3, 2, source).tolist() == [1, 2]
-    assert next(words, None) is None
+    assert next(given_words, None) is None
+
+
+@pytest.mark.parametrize("size", [2, 5, 7, 11])
+def test_of_all_words_as_many_give_each_integer(size: int) -> None:
+    surplus = 2**64 % size
+    for word in (0, 1, size, 2**63, 2**64 - 1 - surplus):
+        assert _uniform(size, 1, words(word)).tolist() == [word % size]
+    for word in range(2**64 - surplus, 2**64):
+        assert _uniform(size, 1, words(word, size + 1)).tolist() == [1]
+
+
+def test_the_profile_of_the_least_epsilon_is_above_0_up_to_its_end() -> None:
+    """The bounds of e^ε cannot tell it from 1, so the formula alone would divide by 0."""
+    step = Fraction(1, 10**41)
+    assert bounded_range_profile(Fraction(1, 10**60), Fraction(1, 100)).values == (1, 0)
+    assert bounded_range_profile(2 * step, step).values == (1, 1, 0)
 
 
 def test_the_chance_of_a_leader_is_that_of_all_others_at_its_lead() -> None:
