@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import RandomBytes
 from release.exact.statistics import selection
-from release.exact.statistics.mechanism import RATIO_ONE, least_ratio, loss_above
+from release.exact.statistics.exponential import ExponentialMechanism
+from release.exact.statistics.mechanism import RATIO_ONE, is_private, least_ratio, loss_above
 from release.exact.statistics.permute_and_flip import PermuteAndFlip, _uniform_choice
+from release.exact.statistics.selection import Selection
 
 
 def stream(seed: str) -> RandomBytes:
@@ -75,6 +77,39 @@ def test_changes_within_the_spread_keep_the_guarantee(
     for a, b in zip(here, there, strict=True):
         assert a <= above * b
         assert b <= above * a
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1)), min_size=2, max_size=5),
+    st.sampled_from([PermuteAndFlip, ExponentialMechanism]),
+)
+def test_a_change_by_part_of_the_spread_loses_its_part(
+    scores: list[tuple[int, int]], family: type[Selection]
+) -> None:
+    """A third of the spread loses a third of ε at most."""
+    mechanism = family.fitted(Fraction(1), len(scores), 3)
+    assert mechanism.loses_in_proportion(Fraction(1))
+    assert not mechanism.loses_in_proportion(Fraction(99, 100))
+    here = mechanism.chances(np.array([score for score, _ in scores]))
+    there = mechanism.chances(np.array([score + change for score, change in scores]))
+    above = exp_bounds(Fraction(1, 3))[1]
+    for a, b in zip(here, there, strict=True):
+        assert a <= above * b
+        assert b <= above * a
+
+
+def test_its_profile_is_that_of_randomised_response() -> None:
+    """Up to e^ε the curve is (e^ε - t)/(e^ε + 1), and it holds for any table."""
+    mechanism = PermuteAndFlip.fitted(Fraction(1), 3, 1)
+    assert (mechanism.inputs, mechanism.outputs) == (3, 1)
+    losses = mechanism.profile(Fraction(1), Fraction(1, 20)).distribution()
+    here, there = mechanism.chances(np.array([4, 3, 0])), mechanism.chances(np.array([3, 3, 1]))
+    for place in range(21):
+        ratio = exp_bounds(Fraction(place, 20))[1]
+        curve = (math.e - float(ratio)) / (math.e + 1)
+        assert float(losses.delta_at(Fraction(place, 20))) == pytest.approx(curve, abs=1e-12)
+        delta = sum(max(Fraction(0), a - ratio * b) for a, b in zip(here, there, strict=True))
+        assert delta <= losses.delta_at(Fraction(place, 20))
 
 
 def test_a_change_beyond_the_spread_breaks_it() -> None:
@@ -137,6 +172,14 @@ def test_the_least_ratio_satisfies_and_the_next_does_not(epsilon: Fraction, spre
     assert float(loss_above(ratio)) == pytest.approx(
         -math.log1p(-(RATIO_ONE - ratio) / RATIO_ONE), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("ratio", [1, 12345, 2**63, 3 * 2**60 + 1, RATIO_ONE - 10**12])
+def test_a_ratio_that_misses_epsilon_by_a_hair_gives_way_to_the_next(ratio: int) -> None:
+    """To 50 digits ε is its loss; it is less than what is proved of the loss."""
+    epsilon = loss_above(ratio) - Fraction(1, 10**60)
+    assert not is_private(ratio, 1, epsilon)
+    assert least_ratio(epsilon, 1) == ratio + 1
 
 
 @pytest.mark.parametrize("missing", [1, 2, 12345, 2**40 + 1, 2**63])

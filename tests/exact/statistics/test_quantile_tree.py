@@ -64,6 +64,17 @@ def test_no_noisy_count_is_more_likely_from_a_neighbor_than_promised(
     assert low * (1 - Fraction(1, 10**12)) < worst <= high
 
 
+@pytest.mark.parametrize("block", [1, 2])
+def test_a_tree_loses_in_proportion_where_it_is_private(block: int) -> None:
+    """A row moves as many counts whichever it is; a unit of two rows loses half of ε for each."""
+    tree = QuantileTree.fitted(ONE, 4, QUARTILES, 2, block, replaces=False)
+    assert tree.loses_in_proportion(ONE)
+    assert not tree.loses_in_proportion(ONE * (1 - Fraction(1, 10**12)))
+    one_row = QuantileTree(4, QUARTILES, 1, False, block, tree.ratio)
+    assert one_row.satisfies(ONE / 2)
+    assert (tree.inputs, tree.outputs) == (4, 3)
+
+
 @pytest.mark.parametrize("block", [2, 3, 4])
 def test_estimates_are_those_of_least_squares(block: int) -> None:
     """Against a solver of the whole system; the last block is smaller where 7 is no multiple."""
