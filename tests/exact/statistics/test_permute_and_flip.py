@@ -146,7 +146,7 @@ def test_of_all_words_as_many_choose_each_candidate(candidates: int) -> None:
         assert _uniform_choice(is_candidate, words(word, 1)).tolist() == [2]
 
 
-@pytest.mark.parametrize("lead", [0, 1, 3, 40])
+@pytest.mark.parametrize("lead", [0, 1, 3, 10, 20, 40])
 def test_the_chance_of_a_leader(lead: int) -> None:
     mechanism = PermuteAndFlip.fitted(Fraction(1, 2), 6, 1)
     exact = mechanism.chances(np.array([lead, 0, 0, 0, 0, 0]))[0]
@@ -200,6 +200,7 @@ def test_what_is_no_selection_is_refused() -> None:
     for candidates, spread, ratio in ((1, 1, 5), (2, 0, 5), (2, 1, 0), (2, 1, RATIO_ONE)):
         with pytest.raises(ValueError, match="a selection needs"):
             PermuteAndFlip(candidates, spread, ratio)
+    assert PermuteAndFlip(2, 1, 1).ratio == 1
     with pytest.raises(ValueError, match="64 bits"):
         least_ratio(Fraction(1, 10**12), 10**9)
 

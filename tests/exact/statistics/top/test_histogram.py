@@ -86,6 +86,7 @@ def test_the_largest_are_in_descending_order_and_equals_in_that_of_codes() -> No
     noisy = np.array([[3, 7, 7, -2], [0, 0, 0, 0], [-5, -1, -9, -1]])
     assert largest(noisy, 3).tolist() == [[1, 2, 0], [0, 1, 2], [1, 3, 0]]
     assert largest(noisy, 4).tolist()[0] == [1, 2, 0, 3]
+    assert largest(noisy, 1).tolist() == [[1], [0], [1]]
 
 
 @pytest.mark.parametrize("members", [0, 5])
