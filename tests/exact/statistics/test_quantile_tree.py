@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release.exact.numbers import exp_bounds
+from release.exact.statistics import quantile_tree
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.quantile_choice import (
@@ -91,6 +92,60 @@ def test_estimates_are_those_of_least_squares(block: int) -> None:
         system[7 + place, start : start + block] = 1
     solved = np.linalg.lstsq(system, np.concatenate([points, blocks]), rcond=None)[0]
     assert np.allclose(estimated, solved)
+
+
+def test_without_blocks_each_count_is_noisy_once() -> None:
+    """A second noisy count of the same rows would be paid for by nothing."""
+    tree = QuantileTree.fitted(ONE, 5, QUARTILES, 1, 1, replaces=False)
+    rows = np.array([[3, 0, 9, 1, 4], [0, 0, 7, 7, 0]])
+    noise = tree.noise.draw(10, fixed_source(6)).reshape(2, 5)
+    assert tree._estimated(rows, fixed_source(6)).tolist() == (rows + noise).tolist()
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_the_spread_is_that_of_joint_quantiles(replaces: bool) -> None:
+    """Of quartiles and two rows: a row moves 8 where it is replaced, and else two less."""
+    tree = QuantileTree.fitted(ONE, 5, QUARTILES, 2, 1, replaces=replaces)
+    joint = JointQuantiles.fitted(ONE, 5, QUARTILES, 2, replaces=replaces)
+    assert tree.spread == joint.spread == (16 if replaces else 12)
+
+
+def test_cells_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = QuantileTree.fitted(ONE, 4, QUARTILES, 1, 2, replaces=False)
+    # So many rows at one point that all quantiles lie there.
+    places = [3, 0, 2, 1, 1]
+    rows = 10**6 * np.eye(4, dtype=np.int64)[places]
+    for chunk in (1, 4, 8, 100):
+        monkeypatch.setattr(quantile_tree, "_CHUNK", chunk)
+        drawn = tree.draw(rows, fixed_source(chunk))
+        assert drawn.tolist() == [[place] * 3 for place in places]
+
+
+HALVES = st.integers(-9, 18).map(lambda twice: twice / 2)
+
+
+@given(
+    st.integers(2, 7).flatmap(
+        lambda size: st.lists(
+            st.lists(HALVES, min_size=size, max_size=size), min_size=1, max_size=3
+        )
+    )
+)
+def test_quantiles_are_where_the_middle_of_the_sums_reaches_their_share(
+    tables: list[list[float]],
+) -> None:
+    """By the definition, cell by cell, of totals below 0 and between 0 and 1 as well."""
+    codes = read_off(np.array(tables), DECILES).tolist()
+    for counts, found in zip(tables, codes, strict=True):
+        sums = list(accumulate(map(Fraction, counts)))
+        middles = [(max(sums[: at + 1]) + min(sums[at:])) / 2 for at in range(len(sums))]
+        for share, code in zip(DECILES, found, strict=True):
+            reached = [
+                at
+                for at, middle in enumerate(middles)
+                if middle >= share * max(Fraction(0), sums[-1])
+            ]
+            assert code == min(reached, default=len(sums) - 1)
 
 
 @given(st.lists(st.integers(-5, 9), min_size=2, max_size=12))
@@ -210,6 +265,11 @@ def test_what_is_no_tree_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"tree|shares|ratio"):
         QuantileTree(candidates, shares, 1, False, block, ratio)
+
+
+def test_a_tree_of_no_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="a tree needs"):
+        QuantileTree(4, QUARTILES, 0, False, 1, RATIO_ONE // 2)
 
 
 def test_a_table_of_another_shape_is_refused() -> None:
