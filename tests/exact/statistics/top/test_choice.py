@@ -39,6 +39,7 @@ CASES: list[tuple[CountBounds, int, int | None, type[TopMechanism]]] = [
     (CountBounds(24, 1), 10, 10, HistogramTop),
     (CountBounds(24, 1, is_replaced=True), 10, 10**6, HistogramTop),
     (CountBounds(24, 2), 2, None, PeeledTop),
+    (CountBounds(24, 24), 2, None, PeeledTop),
     (CountBounds(24, 2), 3, 10**6, HistogramTop),
     (CountBounds(24, 24), 10, 1000, CanonicalTop),
     (CountBounds(24, 24), 10, None, CanonicalTop),
@@ -55,6 +56,7 @@ def test_declared_sizes_choose(
 ) -> None:
     mechanism = fitted_top(Fraction(1), bounds, members, total)
     assert type(mechanism) is expected
+    assert best_top(Fraction(1), bounds, members, total) == expected.family
     assert mechanism.satisfies(Fraction(1))
     assert not mechanism.satisfies(Fraction(99, 100))
 
