@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.permute_and_flip import _uniform_choice
+from release.exact.statistics.top import peeled
 from release.exact.statistics.top.bounds import CountBounds
 from release.exact.statistics.top.peeled import PeeledTop
 from tests.exact.statistics.top.tables import RELATIONS, fixed_source, largest_ratio, p_value, power
@@ -56,6 +57,8 @@ def test_the_fitted_ratio_is_proved_and_the_least(bounds: CountBounds, epsilon: 
     assert mechanism.spread == 3 * bounds.range_of_counts
     assert mechanism.satisfies(epsilon)
     assert not mechanism.satisfies(epsilon * (1 - Fraction(1, 10**12)))
+    # That part of a change loses its part of ε is proved of no sequence of rounds.
+    assert not mechanism.loses_in_proportion(epsilon)
 
 
 @pytest.mark.parametrize("counts", [[4, 1, 3, 3], [2, 2, 2, 2], [0, 2**61, 0, 1]])
@@ -76,12 +79,13 @@ def test_no_category_is_published_twice() -> None:
     assert all(len(set(row)) == 5 for row in drawn.tolist())
 
 
-def test_cells_are_drawn_in_parts() -> None:
-    mechanism = PeeledTop.fitted(Fraction(80), CountBounds(2**20, 3), 2)
-    counts = np.zeros((2, 2**20), dtype=np.int64)
-    counts[0, [7, 9]] = 900, 500
-    counts[1, [1, 0]] = 900, 500
-    assert mechanism.draw(counts, fixed_source(7)).tolist() == [[7, 9], [1, 0]]
+@pytest.mark.parametrize("chunk", [1, 3, 6, 1000])
+def test_cells_are_drawn_in_parts(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one cell alone has more categories than are drawn at once."""
+    monkeypatch.setattr(peeled, "_CHUNK", chunk)
+    mechanism = PeeledTop.fitted(Fraction(80), CountBounds(3, 3), 2)
+    counts = np.array([[900, 0, 500], [500, 900, 0], [0, 500, 900]])
+    assert mechanism.draw(counts, fixed_source(7)).tolist() == [[0, 2], [1, 0], [2, 1]]
 
 
 def test_a_choice_is_uniform_among_the_candidates() -> None:
