@@ -54,7 +54,7 @@ class QuantileTree(Quantiles):
     ratio: int
 
     def __post_init__(self) -> None:
-        if self.candidates < 2 or self.rows < 1 or not 1 <= self.block < self.candidates:
+        if self.rows < 1 or not 1 <= self.block < self.candidates:
             raise ValueError("a tree needs two candidates, and blocks of some of them")
         check_shares(self.shares)
         geometric_noise(self.ratio)
