@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from release.exact.statistics.mechanism import RATIO_ONE, least_ratio
 from release.exact.statistics.top.bounds import CountBounds
-from release.exact.statistics.top.canonical import CanonicalTop, _combination, _uniform_below
+from release.exact.statistics.top.canonical import (
+    CanonicalTop,
+    SetClass,
+    _combination,
+    _set_at,
+    _uniform_below,
+)
 from tests.exact.statistics.top.tables import RELATIONS, fixed_source, largest_ratio, p_value, power
 
 
@@ -26,6 +32,8 @@ def test_no_set_is_more_likely_from_a_neighbor_than_promised(
     mechanism = CanonicalTop.fitted(epsilon, bounds, members)
     assert mechanism.satisfies(epsilon)
     assert not mechanism.satisfies(epsilon * (1 - Fraction(1, 10**12)))
+    # That part of a change loses its part of ε is proved of no draw of sets.
+    assert not mechanism.loses_in_proportion(epsilon)
     promised = power(mechanism.ratio, mechanism.spread)
     assert largest_ratio(bounds, mechanism.chances) <= promised
 
@@ -92,6 +100,24 @@ def test_combinations_are_numbered_by_their_largest() -> None:
     assert drawn == sorted(drawn)
     assert {frozenset(each) for each in drawn} == set(map(frozenset, combinations(range(7), 3)))
     assert _combination(0, 0) == []
+
+
+def test_each_set_takes_as_many_places_as_it_weighs() -> None:
+    classes = [SetClass(2, 0, 1, 3), SetClass(1, 4, 3, 2), SetClass(0, 0, 2, 1)]
+    sets = [(each, each.start + at) for each in classes for at in range(each.sets)]
+    places = [chosen for chosen in sets for _ in range(chosen[0].weight)]
+    assert [_set_at(place, classes) for place in range(3 + 6 + 2)] == places
+
+
+@pytest.mark.parametrize(("bound", "width"), [(2**8, 1), (2**8 + 1, 2), (2**56, 7), (3**40, 8)])
+def test_no_more_bytes_are_drawn_than_the_bound_has(bound: int, width: int) -> None:
+    def source(count: int) -> bytes:
+        assert count == width
+        return (1).to_bytes(count, "big")
+
+    # The highest bits are taken: of bytes that are 0 but for the highest, the last are cut off.
+    spare = 8 * width - (bound - 1).bit_length()
+    assert _uniform_below(bound, source) == 2 ** (8 * width - 8) >> spare
 
 
 def test_bits_beyond_the_bound_are_drawn_again() -> None:
