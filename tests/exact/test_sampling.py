@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
-from release.exact.sampling import draw_noise, draw_odd, random_below_power
+from release.exact.sampling import draw_geometric, draw_noise, draw_odd, random_below_power
 from research.published.clamping import geometric
 from research.published.geng import zero_delta_noise
 from research.published.integer_pmf import IntegerPmf, draw_on_line
@@ -69,6 +70,45 @@ def test_the_boundary_of_an_odd_geometric_number_is_exact() -> None:
             return waiting.pop(0).to_bytes(8, "little")
 
         assert draw_odd(half, 1, source).tolist() == [expected]
+
+
+def one_by_one(*integers: int) -> Callable[[int], bytes]:
+    """A source of these words, however many are asked for at once."""
+    left = iter(integers)
+    return lambda count: b"".join(next(left).to_bytes(8, "little") for _ in range(count // 8))
+
+
+def test_the_geometric_numbers_of_the_largest_ratio_end_at_their_62_digits() -> None:
+    """P(G ≥ 2^62) is (1 - 2^-64)^(2^62), about 0.78; the last word decides by its complement."""
+    high, context = 2**64 - 1, Context(prec=60)
+    loss = context.ln(context.subtract(Decimal(1), context.power(Decimal(2), Decimal(-64))))
+    chance = int(context.exp(loss * 2**62) * 2**64)
+    for words, number in (
+        ([0] * 62 + [0], 2**62 - 1),
+        ([0] * 62 + [high], 2**62),
+        ([high] * 62 + [0], 0),
+        ([high] * 62 + [high - (chance - 1)], 2**62),
+        ([high] * 62 + [high - (chance + 1)], 0),
+        ([high] * 3 + [0] + [high] * 58 + [0], 2**3),
+    ):
+        assert draw_geometric(high, 1, one_by_one(*words)).tolist() == [number]
+
+
+def test_one_number_goes_beyond_all_digits_and_another_does_not() -> None:
+    """Of ratio 1/2 there are 7 digits; going on from there takes a second word below 2^-128."""
+    high = 2**64 - 1
+    none, first_goes = [high, high] * 7, [high, 0]
+    again = [0, high, *[high, high] * 6, 0, 0]
+    drawn = draw_geometric(1 << 63, 2, one_by_one(*none, *first_goes, 0, *again))
+    assert drawn.tolist() == [2**7 + 1, 0]
+
+
+def test_more_geometric_numbers_than_are_drawn_at_once_follow_their_law() -> None:
+    count = 3 * 2**16 + 5
+    drawn = draw_geometric(1 << 63, count, np.random.default_rng(4).bytes)
+    seen = np.bincount(np.minimum(drawn, 9), minlength=10)
+    expected = np.array([2.0 ** -(number + 1) for number in range(9)] + [2.0**-9]) * count
+    assert chisquare(seen, expected).pvalue > 1e-6
 
 
 def test_frequencies_of_odd_geometric_numbers() -> None:
