@@ -182,6 +182,12 @@ def test_a_ratio_that_misses_epsilon_by_a_hair_gives_way_to_the_next(ratio: int)
     assert least_ratio(epsilon, 1) == ratio + 1
 
 
+def test_the_least_ratio_of_all_is_that_of_every_large_epsilon() -> None:
+    """1/2^64 loses 44.4: less than no chance at all is not needed."""
+    assert least_ratio(loss_above(1), 1) == least_ratio(Fraction(100), 1) == 1
+    assert least_ratio(Fraction(44), 1) == 2
+
+
 @pytest.mark.parametrize("missing", [1, 2, 12345, 2**40 + 1, 2**63])
 def test_the_loss_of_a_ratio_is_known_to_40_digits(missing: int) -> None:
     """Of a ratio next to 1 as well: the series x + x²/2 + x³/3 … of -ln(1 - x)."""
