@@ -70,7 +70,7 @@ def test_a_ratio_next_to_1_is_taken_where_rounding_leaves_0_its_weight(missing: 
 
 @pytest.mark.parametrize("ratio", [-1, 0, RATIO_ONE, RATIO_ONE + 1])
 def test_ratios_that_do_not_fall_are_refused(ratio: int) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="noise needs a ratio between 0 and 1"):
         geometric_noise(ratio)
 
 
