@@ -24,6 +24,8 @@ from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from tests.exact.statistics.test_permute_and_flip import words
 
+ONE = Fraction(1)
+
 
 def stream(seed: str) -> RandomBytes:
     """Bytes that look random and are the same each time."""
@@ -71,10 +73,10 @@ def test_no_tables_exceed_the_profile(
         assert delta <= losses.delta_at(loss)
 
 
-@pytest.mark.parametrize("place", [0, 20, 50, 90])
-def test_the_profile_is_attained(place: int) -> None:
+@pytest.mark.parametrize(("epsilon", "place"), [(ONE, 0), (ONE, 20), (ONE, 90), (ONE / 2, 20)])
+def test_the_profile_is_attained(epsilon: Fraction, place: int) -> None:
     """Of many candidates a share gains, another loses: the curve is reached at every loss."""
-    epsilon, step = Fraction(1), Fraction(1, 100)
+    step = Fraction(1, 100)
     bound = Fraction(bounded_range_profile(epsilon, step).values[place], UNIT)
     ratio = exp_bounds(place * step)[1]
     mechanism = ExponentialMechanism.fitted(epsilon, 400, 1)
@@ -110,8 +112,10 @@ def test_what_is_no_selection_is_refused() -> None:
     for candidates, spread, ratio in ((1, 1, 5), (2, 0, 5), (2, 1, 0), (2, 1, RATIO_ONE)):
         with pytest.raises(ValueError, match="a selection needs"):
             ExponentialMechanism(candidates, spread, ratio)
-    with pytest.raises(ValueError, match="above 0"):
-        bounded_range_profile(Fraction(0), Fraction(1, 10))
+    assert bounded_range_profile(Fraction(100), Fraction(25)).values[-1] == 0
+    for epsilon in (Fraction(0), 100 + Fraction(1, 10**9)):
+        with pytest.raises(ValueError, match="above 0 and at most 100"):
+            bounded_range_profile(epsilon, Fraction(25))
     mechanism = ExponentialMechanism.fitted(Fraction(1), 3, 1)
     with pytest.raises(ValueError, match="larger epsilon"):
         mechanism.profile(Fraction(9, 10), Fraction(1, 10))
@@ -142,6 +146,8 @@ def test_the_profile_of_the_least_epsilon_is_above_0_up_to_its_end() -> None:
     step = Fraction(1, 10**41)
     assert bounded_range_profile(Fraction(1, 10**60), Fraction(1, 100)).values == (1, 0)
     assert bounded_range_profile(2 * step, step).values == (1, 1, 0)
+    # The same just below the end of a larger one.
+    assert bounded_range_profile(1 + step, ONE).values[1:] == (1, 0)
 
 
 def test_the_chance_of_a_leader_is_that_of_all_others_at_its_lead() -> None:
