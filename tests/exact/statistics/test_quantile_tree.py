@@ -112,13 +112,12 @@ def test_the_spread_is_that_of_joint_quantiles(replaces: bool) -> None:
 
 def test_cells_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = QuantileTree.fitted(ONE, 4, QUARTILES, 1, 2, replaces=False)
-    # So many rows at one point that all quantiles lie there.
-    places = [3, 0, 2, 1, 1]
-    rows = 10**6 * np.eye(4, dtype=np.int64)[places]
-    for chunk in (1, 4, 8, 100):
+    for turn, chunk in enumerate((1, 4, 8, 100)):
         monkeypatch.setattr(quantile_tree, "_CHUNK", chunk)
-        drawn = tree.draw(rows, fixed_source(chunk))
-        assert drawn.tolist() == [[place] * 3 for place in places]
+        # So many rows at one point that all quantiles lie there, at others in every turn.
+        places = np.roll([3, 0, 2, 1, 1], -turn)
+        drawn = tree.draw(10**6 * np.eye(4, dtype=np.int64)[places], fixed_source(chunk))
+        assert drawn.tolist() == [[place] * 3 for place in places.tolist()]
 
 
 HALVES = st.integers(-9, 18).map(lambda twice: twice / 2)
