@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil, floor
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from release.exact.composition.profile import (
     profile_of_distribution,
     profile_of_pairs,
     profile_of_points,
+    profile_of_weights,
     pure_profile,
 )
 from release.exact.domain import Group
@@ -322,3 +325,208 @@ def test_the_worst_case_of_a_charge_has_the_known_delta_without_epsilon(
     truth = part + (1 - part) * (ratio - 1) / (ratio + 1)
     assert truth <= Fraction(at_zero, UNIT) + HAIR <= truth + 3 * HAIR
     assert Fraction(last, UNIT) == part
+
+
+def test_the_worst_case_of_a_charge_without_epsilon_is_its_delta() -> None:
+    found = Profile.of_charge(Fraction(0), Fraction(1, 3))
+    assert found == Profile(Fraction(1), (ceil(Fraction(UNIT, 3)),))
+
+
+@pytest.mark.parametrize("step", ["0", "-1", "100.01"])
+def test_a_step_beyond_its_limits_is_refused(step: str) -> None:
+    with pytest.raises(ValueError, match="the step of a profile is above 0 and at most 100"):
+        Profile(Fraction(step), (1,))
+    assert Profile(Fraction(100), (UNIT,)).step == 100
+
+
+@pytest.mark.parametrize("values", [(), (5, -1), (-1,), (UNIT + 1, 5), (UNIT + 1,)])
+def test_values_beyond_0_and_1_are_refused(values: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="values between 0 and 1"):
+        Profile(Fraction(1), values)
+    assert Profile(Fraction(1), (UNIT, 0)).values == (UNIT, 0)
+
+
+@pytest.mark.parametrize("values", [(3, 4, 1), (9, 3, 4, 1), (9, 8, 3, 4)])
+def test_values_that_rise_are_refused(values: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="never rise"):
+        Profile(Fraction(1), values)
+
+
+@pytest.mark.parametrize(
+    ("step", "values", "shortened"),
+    [
+        ("1", (9, 5, 5, 5), (9, 5)),
+        ("1", (9, 5, 5, 4), (9, 5, 5, 4)),
+        ("1", (5, 5, 5), (5,)),
+        ("1", (5,), (5,)),
+        ("1", (7, 6), (7, 6)),
+        # Two more than 100/h, rounded down.
+        ("30", (9, 8, 7, 6, 5, 4, 3), (9, 8, 7, 6, 5)),
+        ("100", (9, 8, 7, 6, 5), (9, 8, 7)),
+        ("100", (9, 7, 7, 6, 5), (9, 7)),
+    ],
+)
+def test_one_profile_has_one_short_form(
+    step: str, values: tuple[int, ...], shortened: tuple[int, ...]
+) -> None:
+    assert Profile(Fraction(step), values).shortened() == Profile(Fraction(step), shortened)
+
+
+def test_a_short_form_has_at_most_2_to_the_14_values() -> None:
+    values = tuple(range(2**14 + 9, 0, -1))
+    assert Profile(Fraction(1, 1000), values).shortened().values == values[: 2**14]
+
+
+LONG = Context(prec=150)
+SHORT_STEPS = st.sampled_from(
+    list(map(Fraction, ("1e-39", "1e-25", "1e-14", "1/9000", "1/7", "3")))
+)
+DESCENDING = st.lists(st.integers(0, UNIT // 8), min_size=1, max_size=7).map(
+    lambda falls: [sum(falls[place:]) for place in range(len(falls))]
+)
+
+
+def lower(loss: Fraction) -> Fraction:
+    """r(x), which section 1.3 of the format fixes to the digit."""
+    exponential = LONG.exp(LONG.divide(Decimal(loss.numerator), Decimal(loss.denominator)))
+    return max(Fraction(1), Fraction(floor(Fraction(exponential) * 10**40) - 1, 10**40))
+
+
+def upper(loss: Fraction) -> Fraction:
+    """As ``lower``, above e^x."""
+    exponential = LONG.exp(LONG.divide(Decimal(loss.numerator), Decimal(loss.denominator)))
+    return Fraction(ceil(Fraction(exponential) * 10**40) + 1, 10**40)
+
+
+@given(DESCENDING, SHORT_STEPS)
+def test_the_masses_of_a_profile_are_those_of_the_format(values: list[int], step: Fraction) -> None:
+    """Section 5.3.1. On the shortest grids the bounds of e^step change many of their digits."""
+    found = Profile(step, tuple(values)).distribution()
+    assert (found.step, found.highest) == (step, (len(values) - 1) * step)
+    assert found.infinite == values[-1]
+    if len(values) == 1:
+        assert found.masses == (UNIT - values[0],)
+        return
+    near, far = 1 / upper(step), 1 / lower(step)
+    if far == 1:
+        return
+    falls = [before - after for before, after in pairwise([*values, values[-1]])]
+    above = []
+    for before, after in reversed(list(pairwise(falls))):
+        above.append(max(0, ceil((before - near * after) / (1 - far))))
+    middle = UNIT - ((1 + near) * values[0] - 2 * far * values[1]) / (1 - near)
+    below, factor = [], Fraction(1)
+    for mass in reversed(above):
+        factor = Fraction(ceil(10**45 * factor * far), 10**45)
+        below.append(ceil(mass * factor))
+    assert found.masses == (*above, max(0, ceil(middle)), *below)
+
+
+@given(
+    st.lists(st.integers(0, 3) | st.integers(0, UNIT // 3), min_size=1, max_size=7),
+    st.integers(0, UNIT // 3),
+    st.integers(-2, 9),
+    SHORT_STEPS,
+)
+def test_what_is_read_from_masses_is_that_of_the_format(
+    masses: list[int], infinite: int, highest: int, step: Fraction
+) -> None:
+    """Section 5.3.1: also beyond the masses, and beside masses of a few units."""
+    values, total, taken = [infinite], 0, 0
+    for mass in (masses + 9 * [0])[: max(0, highest)]:
+        total += mass
+        taken = floor((taken + mass) * floor(10**40 / upper(step)) / Fraction(10**40))
+        values.append(min(UNIT, infinite + total - taken))
+    losses = LossDistribution(step, highest * step, tuple(masses), infinite)
+    assert profile_of_distribution(losses, step) == Profile(step, tuple(reversed(values)))
+
+
+@given(DESCENDING, SHORT_STEPS, st.integers(1, 4), st.integers(2, 5))
+def test_chords_are_those_of_the_format(
+    values: list[int], step: Fraction, first: int, times: int
+) -> None:
+    """Section 5.3.1: a bound of the share of the nearer end, at most 1."""
+    points = [(0, Fraction(values[0], UNIT + 1))]
+    for place, value in enumerate(values[1:]):
+        points.append((first + times * place, Fraction(value, UNIT + 1)))
+    expected = [ceil(points[0][1] * UNIT)]
+    for (start, before), (stop, after) in pairwise(points):
+        for place in range(start + 1, stop):
+            run = lower(stop * step) - upper(start * step)
+            share = min(Fraction(1), (upper(stop * step) - lower(place * step)) / run)
+            expected.append(ceil(UNIT * (after + share * (before - after))))
+        expected.append(ceil(UNIT * after))
+    assert profile_of_points(points, step) == Profile(step, tuple(expected))
+
+
+def test_bounds_of_more_than_1_at_points_are_1() -> None:
+    points = [(0, Fraction(3)), (2, Fraction(2)), (4, Fraction(0))]
+    found = profile_of_points(points, Fraction(1, 10)).values
+    assert found[:3] == (UNIT, UNIT, UNIT)
+    assert 0 < found[3] <= UNIT
+    assert found[4] == 0
+
+
+MASSES = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 60))
+    | st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)),
+    max_size=6,
+)
+
+
+@given(MASSES, st.integers(10**8, 10**9), steps, st.integers(0, 9))
+def test_a_pair_of_laws_has_the_values_of_the_format(
+    pairs: list[tuple[int, int]], light: int, step: Fraction, most: int
+) -> None:
+    """Section 5.3.1, also where two ratios lie beside one of the grid and hardly differ."""
+    for near in (light, light + 7):
+        heavy = floor(near * lower(step))
+        pairs = [(heavy, near), *pairs, (heavy + 1, near)]
+    total = sum(map(max, pairs))
+    expected = []
+    for place in range(most + 1):
+        ratio = lower(place * step)
+        excess = sum(
+            (max(Fraction(0), heavy - ratio * light) for heavy, light in pairs), Fraction()
+        )
+        expected.append(min(UNIT, ceil(UNIT * excess / total)))
+        if not any(heavy > ratio * light > 0 for heavy, light in pairs):
+            break
+    found = profile_of_weights(pairs, total, step, most)
+    assert found == Profile(step, tuple(expected))
+
+
+def test_two_ratios_that_hardly_differ_are_ranked() -> None:
+    """Were the lesser first, it would count where P is less than the ratio times Q."""
+    step = Fraction(1)
+    ratio = lower(step)
+    lesser, larger = (floor(10**9 * ratio), 10**9), (floor((10**9 + 7) * ratio) + 1, 10**9 + 7)
+    total = 10**10
+    for pairs in ([lesser, larger, (1, 1)], [larger, lesser, (1, 1)]):
+        found = profile_of_weights(pairs, total, step, 5)
+        assert found.values[1] == ceil(UNIT * (larger[0] - ratio * larger[1]) / total)
+
+
+def test_losses_beyond_100_are_not_listed() -> None:
+    pairs = [(10**60, 1), (0, 10**60 - 1)]
+    assert len(profile_of_weights(pairs, 10**60, Fraction(60), 9).values) == 2
+    assert len(profile_of_weights(pairs, 10**60, Fraction(50), 9).values) == 3
+
+
+def test_a_ratio_of_just_e_exceeds_that_of_the_grid() -> None:
+    """A profile takes e^ε from below, so that no digit of e is left out of δ."""
+    digits = 10**60
+    heavy = floor(digits * Fraction(LONG.exp(Decimal(1))))
+    found = profile_of_weights([(heavy, digits)], 3 * digits, Fraction(1), 9)
+    assert found.values[1:] == (1, 0)
+
+
+@pytest.mark.parametrize("step", ["1/1000", "1/7", "1"])
+def test_every_digit_of_the_factor_of_a_step_counts(step: str) -> None:
+    """The best approximations of it are masses of which it leaves all but an integer."""
+    loss = Fraction(step)
+    factor = Fraction(floor(10**40 / upper(loss)), 10**40)
+    for size in range(20, 29):
+        mass = factor.limit_denominator(10**size).denominator
+        found = profile_of_distribution(LossDistribution(loss, loss, (mass,), 0), loss)
+        assert found.values == (mass - floor(mass * factor), 0)
