@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
 
 import pytest
 from hypothesis import given
@@ -123,3 +126,42 @@ def test_chords_are_straight_in_the_ratio(share: Fraction, *, fits: bool) -> Non
     by = Profile(Fraction(1), (UNIT // 2, 0))
     between = UNIT // 2 - int(share * UNIT) // 2
     assert dominated(by, Profile(Fraction(1, 2), (UNIT // 2, between, 0))) is fits
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_unit_beside_a_chord_decides(place: int) -> None:
+    """A chord between two losses is irrational: of the units around it one lies below, one above.
+
+    It counts for more than it is where it has to lie below, and for less where above.
+    """
+    coarse = [UNIT // 2, UNIT // 4, UNIT // 16]
+    long = Context(prec=60)
+    share = (Fraction(long.exp(Decimal("0.5"))) - 1) / (Fraction(long.exp(Decimal(1))) - 1)
+    chords = [before + share * (after - before) for before, after in pairwise(coarse)]
+    rounded = {}
+    for rounding in (floor, ceil):
+        between = [rounding(each) for each in chords]
+        rounded[rounding] = [coarse[0], between[0], coarse[1], between[1], coarse[2]]
+    of_coarse = Profile(Fraction(1), tuple(coarse))
+    under, over = (Profile(Fraction(1, 2), tuple(rounded[each])) for each in (floor, ceil))
+    assert dominated(of_coarse, under)
+    assert dominated(over, of_coarse)
+    one_over, one_under = list(under.values), list(over.values)
+    one_over[place], one_under[place] = over.values[place], under.values[place]
+    assert not dominated(of_coarse, Profile(Fraction(1, 2), tuple(one_over)))
+    assert not dominated(Profile(Fraction(1, 2), tuple(one_under)), of_coarse)
+
+
+def test_a_chord_never_leaves_its_ends() -> None:
+    """Also on a grid so short that the bounds of its step are far apart in proportion."""
+    by = Profile(Fraction("3e-40"), (10, 5))
+    assert dominated(by, Profile(Fraction("2.9e-40"), (5, 5)))
+    assert not dominated(by, Profile(Fraction("2.9e-40"), (10, 10, 6)))
+
+
+def test_what_the_bounds_of_a_chord_do_not_decide_is_refused() -> None:
+    """Half of the way, to within the bounds of e^step: neither is proved to lie below the other."""
+    coarse = Profile(Fraction("1e-38"), (UNIT, 0))
+    fine = Profile(Fraction("5e-39"), (UNIT, UNIT // 2, 0))
+    assert not dominated(coarse, fine)
+    assert not dominated(fine, coarse)

@@ -9,7 +9,7 @@ from math import ceil, floor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from release.exact.channel import Channel
@@ -399,6 +399,7 @@ def upper(loss: Fraction) -> Fraction:
 
 
 @given(DESCENDING, SHORT_STEPS)
+@example([UNIT // 2, UNIT // 2], Fraction("1e-20"))
 def test_the_masses_of_a_profile_are_those_of_the_format(values: list[int], step: Fraction) -> None:
     """Section 5.3.1. On the shortest grids the bounds of e^step change many of their digits."""
     found = Profile(step, tuple(values)).distribution()
@@ -505,6 +506,15 @@ def test_two_ratios_that_hardly_differ_are_ranked() -> None:
     for pairs in ([lesser, larger, (1, 1)], [larger, lesser, (1, 1)]):
         found = profile_of_weights(pairs, total, step, 5)
         assert found.values[1] == ceil(UNIT * (larger[0] - ratio * larger[1]) / total)
+
+
+def test_infinite_losses_are_ranked_before_all_others() -> None:
+    """Of 10 in 100 no ratio takes anything off; 60 and 30 count up to a ratio of 2."""
+    pairs = [(60, 30), (10, 0), (30, 70), (0, 0)]
+    for turned in (pairs, pairs[::-1]):
+        found = profile_of_weights(turned, 100, Fraction(1, 2), 9).values
+        beside = 70 - 30 * lower(Fraction(1, 2))
+        assert found == (UNIT * 40 // 100, ceil(UNIT * beside / 100), UNIT // 10)
 
 
 def test_losses_beyond_100_are_not_listed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -176,3 +177,64 @@ def test_a_little_more_than_delta_allows_needs_a_little_epsilon() -> None:
     assert certified_epsilon(Fraction(1), 2, Fraction(1, 4)) == 0
     found = certified_epsilon(Fraction(3, 2), 2, Fraction(1, 4))
     assert math.log(1.5) <= found <= math.log(1.5) + 2e-12
+
+
+def exponential(loss: Fraction) -> Fraction:
+    """e^loss to 140 digits."""
+    long = Context(prec=150)
+    return Fraction(long.exp(long.divide(Decimal(loss.numerator), Decimal(loss.denominator))))
+
+
+@pytest.mark.parametrize("order", [2, 3, 256])
+@pytest.mark.parametrize(("highest", "step"), [("100", "1"), ("100", "1/1000"), ("7/2", "3")])
+def test_every_loss_up_to_100_counts_and_never_too_little(
+    highest: str, step: str, order: int
+) -> None:
+    """So large moments have dozens of digits of which a factor rounded down would spoil some."""
+    for place in (0, 1):
+        masses = (0,) * place + (UNIT // 2,)
+        losses = LossDistribution(Fraction(step), Fraction(highest), masses, 0)
+        taken = moment(losses, order)
+        truth = exponential((losses.highest - place * losses.step) * (order - 1)) / 2
+        assert truth <= taken.value
+        if place == 0:
+            assert taken.value <= truth * (1 + Fraction(1, 10**15))
+        assert taken.cut == 0
+
+
+def test_the_losses_above_100_are_cut_from_the_largest_on() -> None:
+    losses = LossDistribution(Fraction(50), Fraction(140), (UNIT // 2, UNIT // 4), UNIT // 8)
+    taken = moment(losses, 2)
+    truth = exponential(Fraction(90)) / 4
+    assert taken.cut == Fraction(5, 8)
+    assert truth <= taken.value <= truth * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize("highest", ["-1/2", "-2", "-150"])
+def test_losses_below_0_have_a_moment_of_1(highest: str) -> None:
+    losses = LossDistribution(Fraction(1), Fraction(highest), (UNIT // 2, UNIT // 2), 0)
+    assert moment(losses, 2).value == moment(losses, 200).value == 1
+
+
+def test_no_more_than_everything_is_cut() -> None:
+    assert moment(LossDistribution(Fraction(1), Fraction(0), (5,), UNIT), 2).cut == 1
+
+
+@pytest.mark.parametrize("order", [2, 5, 256])
+@pytest.mark.parametrize("epsilon", ["0", "0.001", "1", "7.3"])
+def test_the_largest_product_has_just_that_delta(epsilon: str, order: int) -> None:
+    most = most_moments(order, Fraction(epsilon), MILLIONTH)
+    assert certified(most, order, Fraction(epsilon)) == MILLIONTH
+
+
+@pytest.mark.parametrize("order", [2, 5, 256])
+@pytest.mark.parametrize("epsilon", ["0.001", "1"])
+def test_hardly_more_than_the_largest_product_needs_another_decimal(
+    epsilon: str, order: int
+) -> None:
+    """A logarithm alone would take e^ε for what it is; δ is read from a rational below it."""
+    known = Fraction(epsilon)
+    more = most_moments(order, known, MILLIONTH) * (1 + Fraction(1, 10**40))
+    found = certified_epsilon(more, order, MILLIONTH)
+    assert found == known + Fraction(1, 10**12)
+    assert certified(more, order, found) <= MILLIONTH
