@@ -159,3 +159,22 @@ def test_ten_thousand_equal_charges_need_a_short_grid() -> None:
     found = together.epsilon_at(MILLIONTH)
     assert found is not None
     assert Fraction("4.88") < found < Fraction("4.89")
+
+
+def test_no_charges_are_one_that_is_nothing() -> None:
+    assert compose([]) == compose([(PURE, PURE)])
+
+
+def test_the_step_divides_the_two_losses_of_every_charge() -> None:
+    """They are 2ε apart; of a charge without ε there is one loss, on every grid."""
+    half, third = Fraction(1, 2), Fraction(1, 3)
+    assert common_step({(half, PURE): 1, (third, MILLIONTH): 2, (PURE, MILLIONTH): 5}) == third
+    assert common_step({(PURE, MILLIONTH): 5}) == 1
+
+
+def test_as_many_charges_as_fit_in_the_window_keep_their_own_grid() -> None:
+    """The root of 102·n times their range of 2ε is at most 2¹⁴ steps of it."""
+    most = 2**28 // 102
+    for epsilon in (Fraction(1, 4), Fraction(3)):
+        assert common_step({(epsilon, PURE): most}) == 2 * epsilon
+        assert common_step({(epsilon, PURE): most + 1}) > 2 * epsilon

@@ -212,7 +212,7 @@ def test_the_losses_above_100_are_cut_from_the_largest_on() -> None:
 
 @pytest.mark.parametrize("highest", ["-1/2", "-2", "-150"])
 def test_losses_below_0_have_a_moment_of_1(highest: str) -> None:
-    losses = LossDistribution(Fraction(1), Fraction(highest), (UNIT // 2, UNIT // 2), 0)
+    losses = LossDistribution(Fraction(1), Fraction(highest), (UNIT,), 0)
     assert moment(losses, 2).value == moment(losses, 200).value == 1
 
 
