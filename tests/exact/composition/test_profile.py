@@ -263,6 +263,7 @@ def test_chords_lie_above_what_they_join() -> None:
 def test_the_largest_of_profiles_needs_one_grid() -> None:
     one, other = pure_profile(Fraction(1), Fraction(1, 2)), Profile(Fraction(1, 2), (5 * 10**27, 7))
     assert largest([one, other]).values == (5 * 10**27, one.values[1], 7)
+    assert largest([one]) == one
     with pytest.raises(ValueError, match="grid"):
         largest([one, pure_profile(Fraction(1), Fraction(1, 3))])
 

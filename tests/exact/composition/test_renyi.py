@@ -218,6 +218,9 @@ def test_losses_below_0_have_a_moment_of_1(highest: str) -> None:
 
 def test_no_more_than_everything_is_cut() -> None:
     assert moment(LossDistribution(Fraction(1), Fraction(0), (5,), UNIT), 2).cut == 1
+    # Where nothing is left, its loss does not matter.
+    nothing = moment(LossDistribution(Fraction(1), Fraction(100), (0,), UNIT), 256)
+    assert nothing.value == nothing.cut == 1
 
 
 @pytest.mark.parametrize("order", [2, 5, 256])
