@@ -27,6 +27,7 @@ from release.exact.composition.profile import (
 from release.exact.domain import Group
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise, Tail
+from release.exact.integers.profile import exact_profile
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
@@ -185,6 +186,9 @@ def test_a_profile_is_no_longer_than_the_grid() -> None:
     long = pure_profile(Fraction(1), Fraction(1, 10**5))
     assert len(long.values) == MOST_LOSSES
     assert long.values[-1] > 0
+    of_noise = exact_profile(NOISES["geometric"], (1,), Fraction(1, 10**5))
+    assert len(of_noise.values) == MOST_LOSSES
+    assert of_noise.values[-1] > 0
 
 
 def test_far_distances_are_those_of_one_period_after_the_other() -> None:

@@ -1,11 +1,17 @@
-"""How many comparisons noise on the integers takes, as the format counts them."""
+"""Profiles of noise on the integers, and how many comparisons they take, as the format says."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
+from release.exact.composition.distribution import UNIT
+from release.exact.composition.profile import Profile
 from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
-from release.exact.integers.profile import comparisons, is_cheap
+from release.exact.integers.profile import comparisons, exact_profile, grouped_profile, is_cheap
+from release.exact.numbers import exp_bounds
+from tests.hockey_stick import HAIR, hockey_stick
 
 HALF = RATIO_ONE // 2
 GEOMETRIC = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
@@ -49,4 +55,42 @@ def test_noise_is_cheap_up_to_256_periods_of_a_tail(mirrored: bool) -> None:
     upward = IntegerNoise(0, ((1, 4), (3, 4)), None, Tail(3, HALF))
     noise = upward.mirrored if mirrored else upward
     assert is_cheap(noise, (1, 256 * 3))
-    assert not is_cheap(noise, (1, 256 * 3 + 1))
+    assert is_cheap(noise, (1, 256 * 3 + 1)) is False
+
+
+def test_noise_reveals_nothing_without_distances() -> None:
+    assert exact_profile(GEOMETRIC, (), Fraction(1, 2)) == Profile(Fraction(1, 2), (0,))
+    assert is_cheap(GEOMETRIC, ())
+
+
+THREE_PEAKS = IntegerNoise(-2, ((1, 3), (1, 0), (1, 8), (1, 0), (1, 5)))
+UPWARD = IntegerNoise(0, ((1, 40), (1, 24)), None, Tail(1, HALF))
+
+
+@pytest.mark.parametrize("noise", [GEOMETRIC, STAIRS, TWO_PEAKS, THREE_PEAKS, UPWARD])
+@pytest.mark.parametrize("distances", [(1,), (2, 1), (1, 4)])
+def test_a_profile_is_the_largest_of_all_distances_either_way(
+    noise: IntegerNoise, distances: tuple[int, ...]
+) -> None:
+    """By the masses one by one; what lies beyond 300 is less than a hair."""
+    step = Fraction(1, 3)
+    found = exact_profile(noise, distances, step)
+    masses = [noise.mass(place) for place in range(-304, 305)]
+    for place, value in enumerate(found.values):
+        ratio = exp_bounds(place * step)[0]
+        exact = Fraction(0)
+        for distance in distances:
+            here, there = masses[distance:], masses[:-distance]
+            exact = max(exact, hockey_stick(here, there, ratio), hockey_stick(there, here, ratio))
+        assert exact <= Fraction(value, UNIT) <= exact + HAIR
+
+
+def test_a_profile_by_periods_is_that_of_a_pure_epsilon() -> None:
+    """From 0 to 1 the masses fall by 4, so c = 4 and ε = 7·ln 4: δ(0) is (c⁷ - 1)/(c⁷ + 1)."""
+    found = grouped_profile(GEOMETRIC, 7, Fraction(1, 4))
+    assert found is not None
+    assert 0 <= Fraction(found.values[0], UNIT) - Fraction(4**7 - 1, 4**7 + 1) < HAIR
+    # 7·ln 4 = 9.704 lies between 38 and 39 quarters.
+    assert len(found.values) == 40
+    assert found.values[38] > found.values[39] == 0
+    assert grouped_profile(TWO_PEAKS, 7, Fraction(1, 4)) is None
