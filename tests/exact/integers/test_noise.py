@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 
@@ -71,7 +72,7 @@ def symmetric_noises(draw: st.DrawFn) -> IntegerNoise:
         half.sort(reverse=True)
     total = half[0] + 2 * sum(half[1:])
     half[0] += max(2, 1 << max(0, total - 1).bit_length()) - total
-    return IntegerNoise.symmetric([(1, weight) for weight in half], tail)
+    return IntegerNoise.symmetric(merged((1, weight) for weight in half), tail)
 
 
 every_noise = noises() | symmetric_noises()
@@ -127,6 +128,14 @@ def test_masses_are_those_of_the_definition(noise: IntegerNoise) -> None:
         assert noise.mirrored.mass(-place) == pmf.mass(place)
     symmetric = all(pmf.mass(k) == pmf.mass(-k) for k in range(40))
     assert symmetric or not noise.is_symmetric
+
+
+@rather
+@given(symmetric_noises())
+def test_noise_made_from_one_half_is_symmetric(noise: IntegerNoise) -> None:
+    assert noise.is_symmetric
+    assert noise.mirrored == noise
+    assert noise.mean == 0
 
 
 @settings(max_examples=200)
@@ -221,6 +230,93 @@ def test_the_short_cut_is_exact_at_its_edge(step: int) -> None:
     assert noise.deltas((step,), below).approximate == far
 
 
+@pytest.mark.parametrize("period", [1, 3])
+def test_delta_is_exact_up_to_256_periods_and_then_one(period: int) -> None:
+    """Only the far step tells: masses of more periods have too many digits."""
+    upward = IntegerNoise(0, ((1, 4), (period, 4)), None, Tail(period, HALF))
+    for noise in (upward, upward.mirrored):
+        within = noise.deltas((1, 256 * period), Fraction(3))
+        assert within == deltas_of(second(noise), (1, 256 * period), Fraction(3))
+        assert within.approximate < 1
+        assert noise.deltas((1, 256 * period + 1), Fraction(3)) == Deltas(Fraction(1), Fraction(1))
+
+
+@rather
+@given(every_noise, st.integers(1, 12), st.fractions(1, 20, max_denominator=100))
+def test_pairs_of_masses_are_those_of_all_integers(
+    noise: IntegerNoise, step: int, ratio: Fraction
+) -> None:
+    pairs = noise.pairs(step)
+    assert sum(here for here, _ in pairs) == sum(there for _, there in pairs) == 1
+    excess = sum(max(Fraction(0), here - ratio * there) for here, there in pairs)
+    mirrored = noise.mirrored.pairs(step)
+    other = sum(max(Fraction(0), here - ratio * there) for here, there in mirrored)
+    assert max(excess, other) == deltas_of(second(noise), (step,), ratio).approximate
+
+
+def largest_quotient(noise: IntegerNoise, step: int) -> Fraction | None:
+    """The largest f(η)/f(η ± step) over a window and some periods beside it; None without end."""
+    pmf = second(noise)
+    most = Fraction(1)
+    for shift in (-step, step):
+        for place, _ in pmf._window(shift):
+            here, there = pmf.mass(place), pmf.mass(place + shift)
+            if here and not there:
+                return None
+            most = max(most, here / there if there else Fraction(0))
+    return most
+
+
+@settings(max_examples=150)
+@given(staircases() | symmetric_noises(), st.integers(1, 12))
+def test_the_loss_by_periods_is_above_every_quotient(noise: IntegerNoise, step: int) -> None:
+    """And it is that of one period, as often as it takes, to some 50 digits."""
+    loss, tail = noise.loss_by_groups(step), noise.right
+    of_period = largest_quotient(noise, tail.period) if tail else None
+    if of_period is None or not is_unimodal_by_force(noise):
+        assert loss is None
+        return
+    assert loss is not None
+    assert tail is not None
+    exact = largest_quotient(noise, step)
+    many = Context(prec=80)
+    each = many.ln(many.divide(Decimal(of_period.numerator), Decimal(of_period.denominator)))
+    periods = -(-step // tail.period)
+    assert periods * Fraction(each) < loss < periods * Fraction(each) * (1 + Fraction(1, 10**47))
+    assert exact is not None
+    assert many.exp(many.divide(Decimal(loss.numerator), Decimal(loss.denominator))) > many.divide(
+        Decimal(exact.numerator), Decimal(exact.denominator)
+    )
+
+
+def test_no_loss_by_periods_is_known_of_unlike_tails_and_of_several_peaks() -> None:
+    unlike = IntegerNoise(-1, ((1, 1), (1, 2), (1, 1)), Tail(1, HALF), Tail(1, HALF + 1))
+    peaks = IntegerNoise(-1, ((1, 7), (1, 2), (1, 7)), Tail(1, HALF), Tail(1, HALF))
+    for noise in (unlike, peaks, IntegerNoise(0, ((2, 1),))):
+        assert noise.loss_by_groups(1) is None
+        assert noise._is_pure_by_groups(2, Fraction(10**9)) is False
+
+
+@settings(max_examples=100)
+@given(staircases(), st.integers(2, 30))
+def test_the_short_cut_over_periods_ends_at_the_power_of_its_loss(
+    noise: IntegerNoise, step: int
+) -> None:
+    assert noise.right is not None
+    quotient = largest_quotient(noise, noise.right.period)
+    assume(step > noise.right.period and noise.is_unimodal())
+    assert quotient is not None
+    edge = quotient ** -(-step // noise.right.period)
+    assert noise._is_pure_by_groups(step, edge * (1 + Fraction(1, 10**40)))
+    assert noise._is_pure_by_groups(step, edge * (1 - Fraction(1, 10**40))) is False
+
+
+@rather
+@given(every_noise)
+def test_without_steps_nothing_is_revealed(noise: IntegerNoise) -> None:
+    assert noise.deltas((), Fraction(1)) == Deltas(Fraction(0), Fraction(0))
+
+
 def test_very_long_steps_of_pure_noise_are_proved_at_once() -> None:
     """2^20 periods: the exact masses would have millions of digits."""
     noise = staircase((1,), Fraction(1, 10**6), 1).noise
@@ -237,20 +333,27 @@ def direct_moment(noise: IntegerNoise, power: int) -> Fraction:
     return Fraction(sum(weighted), 2**300)
 
 
-def tails_begin_beyond_zero(noise: IntegerNoise) -> bool:
-    return not (
-        (noise.right and noise.high < noise.right.period)
-        or (noise.left and -noise.low < noise.left.period)
-    )
-
-
 @rather
-@given(every_noise, st.integers(0, 2))
-def test_moments_are_those_of_long_direct_sums(noise: IntegerNoise, power: int) -> None:
+@given(every_noise)
+def test_moments_are_those_of_long_direct_sums(noise: IntegerNoise) -> None:
     slowest = max((float(t.fraction) for t in (noise.left, noise.right) if t), default=0.0)
-    # What is left out is at most a millionth of a billionth of a billionth. 0 is in no tail: below.
-    assume(slowest < 0.75 and tails_begin_beyond_zero(noise))
-    assert abs(noise.moment(power) - direct_moment(noise, power)) < Fraction(1, 10**16)
+    # What is left out is at most a millionth of a billionth of a billionth.
+    assume(slowest < 0.75)
+    for power in (0, 1, 2):
+        assert abs(noise.moment(power) - direct_moment(noise, power)) < Fraction(1, 10**16)
+    units = second(noise).units(-1000, 1000, 300)
+    mean = Fraction(sum(place * mass for place, mass in enumerate(units, -1000)), 2**300)
+    assert noise.mean == pytest.approx(float(mean), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("period", [2, 3])
+def test_moments_count_all_that_repeats_from_zero_on(period: int) -> None:
+    """0, p, 2p, … with chances 1/2, 1/4, 1/8, …: a mean of p and a mean square of 3·p²."""
+    noise = IntegerNoise(0, ((1, 2), (period - 1, 0)), None, Tail(period, HALF))
+    for side in (noise, noise.mirrored):
+        expected = (Fraction(1, 2), period, 3 * period**2)
+        assert tuple(side.moment(power) for power in (0, 1, 2)) == expected
+    assert (noise.mean, noise.mirrored.mean) == (period, -period)
 
 
 @pytest.mark.parametrize("power", [0, 1, 2])
@@ -283,6 +386,14 @@ def test_the_tail_of_a_ratio_near_one_keeps_its_digits(missing: int) -> None:
     assert noise.above(1000) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("missing", [17, 2**20 + 1, 2**30 + 1])
+def test_a_tail_of_a_ratio_near_one_falls_as_far_out_as_it_should(missing: int) -> None:
+    """Above 2^64/missing there is a share of 1/e of the tail, hardly less: (1 - x)^(1/x)."""
+    noise = IntegerNoise.symmetric([(1, 2), (1, 1)], Tail(1, RATIO_ONE - missing))
+    expected = np.exp(-(RATIO_ONE // missing) * missing / RATIO_ONE) / 4
+    assert noise.above(RATIO_ONE // missing) == pytest.approx(expected, rel=1e-9)
+
+
 REFUSED: list[tuple[str, int, tuple[Run, ...], Tail | None, Tail | None]] = [
     ("runs", 0, (), None, None),
     ("runs", 0, ((1, -1), (1, 3)), None, None),
@@ -296,6 +407,7 @@ REFUSED: list[tuple[str, int, tuple[Run, ...], Tail | None, Tail | None]] = [
     ("shorter", 0, ((2, 1),), None, Tail(3, HALF)),
     ("other side", 1, ((2, 1),), Tail(1, HALF), None),
     ("other side", -3, ((2, 1),), None, Tail(2, HALF)),
+    ("other side", -2, ((2, 1),), None, Tail(1, HALF)),
     ("beyond", REACH, ((2, 1),), None, None),
     ("beyond", -REACH - 1, ((2, 1),), None, None),
 ]
