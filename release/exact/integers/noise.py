@@ -121,7 +121,8 @@ class IntegerNoise:
     def symmetric(cls, half: Sequence[Run], tail: Tail | None = None) -> IntegerNoise:
         """The noise whose weights at 0, 1, 2, … are the runs ``half``, and mirrored below 0."""
         (length, weight), *rest = half
-        right = [(length - 1, weight), *rest] if length > 1 else rest
+        # A run of no integers is joined with the 0 beside it.
+        right = [(length - 1, weight), *rest]
         runs = merged([*right[::-1], (1, weight), *right])
         return cls(1 - width_of(half), runs, tail, tail)
 
