@@ -351,7 +351,7 @@ def test_moments_count_all_that_repeats_from_zero_on(period: int) -> None:
     """0, p, 2p, … with chances 1/2, 1/4, 1/8, …: a mean of p and a mean square of 3·p²."""
     noise = IntegerNoise(0, ((1, 2), (period - 1, 0)), None, Tail(period, HALF))
     for side in (noise, noise.mirrored):
-        expected = (Fraction(1, 2), period, 3 * period**2)
+        expected = (Fraction(1, 2), Fraction(period), Fraction(3 * period**2))
         assert tuple(side.moment(power) for power in (0, 1, 2)) == expected
     assert (noise.mean, noise.mirrored.mean) == (period, -period)
 
@@ -419,6 +419,11 @@ def test_what_is_no_noise_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         IntegerNoise(low, runs, left, right)
+
+
+def test_half_a_noise_begins_with_one_integer_or_more() -> None:
+    with pytest.raises(ValueError, match="runs"):
+        IntegerNoise.symmetric([(0, 4), (1, 2)])
 
 
 @pytest.mark.parametrize(("period", "ratio"), [(0, 1), (-1, 1), (1, 0), (1, RATIO_ONE), (1, -1)])
@@ -605,6 +610,17 @@ def test_far_noise_saturates_and_never_wraps(period: int) -> None:
     chance = 0.5 * (np.exp(-0.25) if period == 1 else np.exp(-0.25 / period))
     assert abs(above - chance) < 0.06
     assert abs(below - chance) < 0.06
+
+
+def test_only_what_lies_beyond_the_ends_is_drawn_as_an_end() -> None:
+    """In periods of 2^61 half of all is in the first, a quarter in the second, the rest far out."""
+    upward = IntegerNoise(0, ((2**61, 2),), None, Tail(2**61, HALF))
+    for noise, sign in ((upward, 1), (upward.mirrored, -1)):
+        drawn = sign * noise.draw(4000)
+        assert drawn.min() >= 0
+        assert abs((drawn < 2**61).mean() - 0.5) < 0.06
+        assert abs(((drawn >= 2**61) & (drawn < REACH)).mean() - 0.25) < 0.06
+        assert abs((drawn == REACH).mean() - 0.25) < 0.06
 
 
 def test_the_window_may_reach_the_ends() -> None:
