@@ -217,7 +217,7 @@ class IntegerNoise:
             low, high = max(first, 1), first + length - 1
             if low > high:
                 continue
-            count, ones, squares = high - low + 1, sum_to(high) - sum_to(low - 1), Fraction(0)
+            count, ones = high - low + 1, sum_to(high) - sum_to(low - 1)
             squares = Fraction(squares_to(high) - squares_to(low - 1))
             sums = (Fraction(count), Fraction(ones), squares)
             if tail is None or first < start:
