@@ -389,7 +389,7 @@ class IntegerNoise:
         low, high = self.low - step - before, self.high + after
         pieces = self._stretches(low, high + step)
         bounds, masses = zip(*pieces, strict=True)
-        cuts = {low + before, self.high + 1, high + 1}
+        cuts = {high + 1}
         for bound in bounds:
             # f(η) changes at the bound, and f(η + step) a step before it.
             for cut in (bound, bound - step):
