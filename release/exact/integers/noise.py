@@ -420,12 +420,9 @@ class IntegerNoise:
 
     def probabilities(self, count: int) -> NDArray[np.float64]:
         """The masses of 0, 1, …, ``count`` - 1, rounded; those below 0 are of :attr:`mirrored`."""
-        inside = max(0, min(count, self.high + 1))
         masses = np.zeros(count)
         for first, length, mass in self._pieces:
-            start, stop = max(first, 0), min(first + length, inside)
-            if start < stop:
-                masses[start:stop] = float(mass)
+            masses[max(first, 0) : max(first + length, 0)] = float(mass)
         if self.right is None or count <= self.high + 1:
             return masses
         period, log = self.right.period, self.right.log
@@ -434,9 +431,10 @@ class IntegerNoise:
             place = first - self.right_start
             if place >= 0:
                 base[place : place + length] = float(mass)
-        first_outside = max(0, self.high + 1)
-        beyond = np.arange(first_outside - self.high - 1, count - self.high - 1)
-        masses[first_outside:] = base[beyond % period] * np.exp(log * (beyond // period + 1))
+        # A right tail begins at 0 or later, so that the window reaches 0.
+        outside = self.high + 1
+        beyond = np.arange(count - outside)
+        masses[outside:] = base[beyond % period] * np.exp(log * (beyond // period + 1))
         return masses
 
     @cached_property
