@@ -356,6 +356,25 @@ def test_moments_count_all_that_repeats_from_zero_on(period: int) -> None:
     assert (noise.mean, noise.mirrored.mean) == (period, -period)
 
 
+def test_moments_of_a_tail_that_begins_at_one_are_those_of_the_sum() -> None:
+    """Masses 1/2, and 1/8, 1/16, … on either side: 2·Σ k/2^(k+2) = 1 and 2·Σ k²/2^(k+2) = 3."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
+    assert [noise.moment(power) for power in (0, 1, 2)] == [Fraction(1, 2), 1, 3]
+
+
+@pytest.mark.parametrize("period", [1, 2, 3])
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_moments_are_those_of_a_tail_wherever_it_begins(period: int, start: int) -> None:
+    weights = to_power([5, 3, *range(start), *range(1, period + 1)], 0)
+    low = start - len(weights) + period
+    noise = IntegerNoise(low, merged((1, weight) for weight in weights), None, Tail(period, HALF))
+    assert noise.right_start == start
+    for power in (0, 1, 2):
+        exact = direct_moment(noise, power)
+        assert abs(noise.moment(power) - exact) < Fraction(1, 10**16)
+        assert noise.mirrored.moment(power) == noise.moment(power)
+
+
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_moments_count_the_repetitions_of_zero(power: int) -> None:
     """P(η) = 2^-(η+1): an error in half of all cases, a mean of 1, a mean square of 3."""
