@@ -226,6 +226,8 @@ def test_the_short_cut_is_exact_at_its_edge(step: int) -> None:
     assert noise.deltas((step,), edge).approximate == 0
     below = edge * (1 - Fraction(1, 10**20))
     assert noise.deltas((step,), below).approximate > 0
+    # In powers of 4, the largest quotient of two neighbors.
+    assert noise._is_pure_by_groups(step, Fraction(4) ** step)
     far = noise.mass(0) - below * noise.mass(step)
     assert noise.deltas((step,), below).approximate == far
 
@@ -287,6 +289,27 @@ def test_the_loss_by_periods_is_above_every_quotient(noise: IntegerNoise, step: 
     assert many.exp(many.divide(Decimal(loss.numerator), Decimal(loss.denominator))) > many.divide(
         Decimal(exact.numerator), Decimal(exact.denominator)
     )
+
+
+def test_the_loss_of_a_period_is_that_of_the_steeper_side() -> None:
+    """Masses 1/16, 1/2, 3/16: a quotient of 8 on one side, and of 8/3 on the other."""
+    tail = Tail(1, HALF)
+    noise = IntegerNoise(-1, ((1, 1), (1, 4), (1, 3)), tail, tail)
+    for side in (noise, noise.mirrored):
+        loss = side.loss_by_groups(1)
+        assert loss is not None
+        assert 0 < loss - 3 * LN_2 < Fraction(1, 10**48)
+
+
+LN_2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
+
+
+def test_the_loss_of_a_period_is_a_number_of_50_digits_as_the_format_says() -> None:
+    """From 0 to 1 the masses fall by 4, and ln 4 lies just above 1.386…7205."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
+    up = Fraction("1.3862943611198906188344642429163531361510002687206")
+    assert noise.loss_by_groups(1) == up
+    assert up - Fraction(1, 10**49) < 2 * LN_2 < up
 
 
 def test_no_loss_by_periods_is_known_of_unlike_tails_and_of_several_peaks() -> None:
