@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from release.exact.accuracy import (
     IN_95_OF_100,
+    _credible_run,
     credible_reach,
     error_at_ends,
     far_error,
@@ -24,6 +25,7 @@ from release.exact.accuracy import (
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
 from release.exact.losses import COST_POWERS, LossName, joint_loss, named_loss
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
@@ -229,6 +231,18 @@ def test_likely_answers_are_not_looked_for_where_noise_is_as_wide_as_the_domain(
     assert likely_answers(mechanism, domain(LINE, 10**6), np.arange(9)) is None
 
 
+@pytest.mark.parametrize(("size", "is_looked_for"), [(2000, True), (2001, False)])
+def test_runs_are_looked_for_up_to_four_million_pairs_of_answers(
+    size: int, is_looked_for: bool
+) -> None:
+    exact = Channel(2 * np.eye(size, dtype=np.int64), 2)
+    likely = likely_answers(exact, domain(LINE, size), np.arange(size))
+    assert (likely is not None) == is_looked_for
+    if likely is not None:
+        assert (likely[0].first == np.arange(size)).all()
+        assert (likely[0].last == np.arange(size)).all()
+
+
 def reach_by_hand(noise: Mechanism, answers: AnswerDomain, share: Fraction) -> int:
     """The largest distance in the shortest, then heaviest, then first run of each answer."""
     size = answers.size
@@ -274,6 +288,15 @@ def test_all_integers_have_no_ends_at_which_errors_are_less() -> None:
     narrow = error_at_ends(IntegerMechanism(noise, 101), domain(LINE, 101))
     assert narrow is not None
     assert float(narrow[0]) == pytest.approx(float(noise.moment(1)) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(("size", "share"), [(2**52 - 1, 2), (2**52, 1)])
+def test_from_two_to_the_52_answers_on_the_ends_count_as_the_middle(size: int, share: int) -> None:
+    """At an end half of all noise is clamped away, and in the middle none."""
+    noise = staircase((1,), Fraction(1), 1).noise
+    errors = error_at_ends(IntegerMechanism(noise, size), AnswerDomain(LINE, range(size)))
+    assert errors is not None
+    assert list(map(float, errors)) == [pytest.approx(float(noise.moment(1)) / share, rel=1e-9)] * 2
 
 
 def test_the_worst_true_answer_may_lie_between_the_ends() -> None:
@@ -345,6 +368,17 @@ def test_a_large_error_is_ten_deviations_or_a_tenth_of_the_domain(
     assert far_error(mechanism, domain(NAMES, size)) is None
 
 
+def test_a_large_error_on_a_wide_line_needs_no_table_of_costs() -> None:
+    """Noise of 1/2 at 0 and 1/8, 1/16 … on each side has a variance of 3."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE // 2))
+    size = 2**53 - 1
+    found = far_error(IntegerMechanism(noise, size), AnswerDomain(LINE, range(size)))
+    assert found is not None
+    # Ten standard deviations are 17.3.
+    assert found[0] == 17
+    assert float(found[1]) == pytest.approx(2**-18, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("loss", "topology", "size"),
     [
@@ -379,3 +413,14 @@ def test_a_credible_interval_crosses_the_end_of_a_circle() -> None:
     assert credible_reach(around, domain(CIRCLE, 8)) == 1
     # Half of the mass alone is the answer itself.
     assert credible_reach(around, domain(CIRCLE, 8), Fraction(1, 2)) == 0
+
+
+def test_a_run_of_just_the_share_but_for_rounding_is_enough() -> None:
+    """A share of 10^-12 less counts as enough, and the next below it that floats can tell does not.
+
+    A run is its first code and its length.
+    """
+    total = 2**53
+    least = int((0.95 - 1e-12) * total)
+    for weight, run in ((least, (1, 1)), (least - 2, (0, 2))):
+        assert _credible_run([total - weight, weight], IN_95_OF_100, is_circle=False) == run
