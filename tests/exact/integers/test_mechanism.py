@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +12,13 @@ from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from release.exact.composition.distribution import UNIT
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
 from release.exact.integers.outcomes import Outcomes, listed_answers
 from release.exact.losses import LossName, named_loss
+from release.exact.numbers import exp_bounds
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
@@ -249,12 +252,49 @@ def test_neighboring_rows_are_the_masses_a_step_apart() -> None:
     assert mechanism.neighboring_rows(sensitivity, 2) is None
 
 
+@pytest.mark.parametrize(
+    "sensitivity", [Sensitivity.on_line(9, ()), Sensitivity.everything(line(9).group)]
+)
+def test_there_are_no_neighboring_rows_without_distances(sensitivity: Sensitivity) -> None:
+    assert IntegerMechanism(SHORT, 9).neighboring_rows(sensitivity, 10**6) is None
+
+
+def test_comparisons_are_those_of_the_noise_at_the_distances() -> None:
+    """Of three runs and two tails: nine periods of each tail up to the distance 9."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
+    mechanism = IntegerMechanism(noise, 50)
+    assert mechanism.comparisons(Sensitivity.on_line(50, (1, 9))) == 2 * 3 * (18 + 3) * 3
+    assert mechanism.comparisons(Sensitivity.on_line(50, ())) == 2 * 3 * 3
+    assert mechanism.comparisons(Sensitivity.everything(line(50).group)) == 2 * 3 * 3
+
+
+def test_without_distances_there_is_a_profile_only_where_nothing_differs() -> None:
+    mechanism, step = IntegerMechanism(SHORT, 9), Fraction(1, 4)
+    assert set(mechanism.profile(Sensitivity.on_line(9, ()), step).values) == {0}
+    with pytest.raises(ValueError, match="distances"):
+        mechanism.profile(Sensitivity.everything(line(9).group), step)
+
+
+def test_a_profile_that_would_take_too_long_is_a_bound_of_the_exact_one() -> None:
+    """With one tail no pure bound is known, and 769 is more than 256 of its periods."""
+    noise = IntegerNoise(0, ((1000, 1), (1, 21), (3, 1)), None, Tail(3, HALF))
+    mechanism, sensitivity = IntegerMechanism(noise, 5000), Sensitivity.on_line(5000, (769,))
+    found = mechanism.profile(sensitivity, Fraction(1))
+    for place, value in enumerate(found.values):
+        exact = mechanism.deltas_at_ratio(sensitivity, exp_bounds(Fraction(place))[1])
+        assert Fraction(value, UNIT) >= exact.approximate
+    at_zero = float(mechanism.deltas_at_ratio(sensitivity, Fraction(1)).approximate)
+    assert found.values[0] / UNIT == pytest.approx(at_zero, rel=1e-9)
+
+
 def test_tables_can_publish_one_answer_for_all() -> None:
     noise = IntegerNoise(0, ((2, 1),))
     assert IntegerMechanism(noise, 3, ((1, 1),), ((1, -1),)).is_constant()
     assert IntegerMechanism(noise, 3, ((1, 1), (1, 0), (1, -1))).is_constant()
     assert not IntegerMechanism(noise, 4, ((1, 1),), ((1, -1),)).is_constant()
     assert not IntegerMechanism(noise, 3, ((1, 1),)).is_constant()
+    # The same at both ends, and another answer between them.
+    assert not IntegerMechanism(noise, 3, ((1, 1), (1, -1), (1, -1))).is_constant()
 
 
 @near
@@ -416,6 +456,28 @@ def check_listed(mechanism: IntegerMechanism, power: int) -> None:
     assert float(worst) == close(losses.max()) == close(losses[code])
 
 
+def test_of_wide_noise_four_million_answers_are_looked_at_and_all_of_long_tables() -> None:
+    """Two million near each end, or the tables of both ends and an outcome between them."""
+    wide = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE - 1))
+    assert listed_answers(wide, 2**40) == 2**22
+    assert listed_answers(wide, 2**40, 3 * 2**20) == 2**22
+    assert listed_answers(wide, 2**22 - 1) == 2**22 - 1
+    long = 3 * 2**20
+    for low, high in ((((long, 1),), ()), ((), ((long, -1),))):
+        outcomes = IntegerMechanism(wide, 2**40, low, high).outcomes
+        assert 2 * long < outcomes.answers <= 2 * long + 2
+
+
+@pytest.mark.parametrize(("answers", "code"), [(4096, 1), (4096, 4094), (9000, 0), (9000, 8999)])
+def test_the_worst_of_up_to_4096_answers_is_found_and_of_more_that_at_an_end(
+    answers: int, code: int
+) -> None:
+    """Without noise an answer is wrong only where its table says so."""
+    published = np.arange(answers)
+    published[code] += 3 if code < answers // 2 else -3
+    assert Outcomes(IntegerNoise(0, ((1, 2),)), answers).worst(1, published) == (code, 3.0)
+
+
 @pytest.mark.parametrize("power", [0, 1, 2])
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
 def test_designed_tables_fare_as_all_their_answers(power: int, epsilon: str) -> None:
@@ -449,6 +511,19 @@ def test_geometric_noise_loses_in_proportion_and_a_staircase_does_not() -> None:
     stairs = IntegerMechanism(IntegerNoise.symmetric([(1, 8), (4, 1)], Tail(4, HALF // 2)), 50)
     assert not stairs.loses_in_proportion(four, Fraction("9.46"))
     assert stairs.loses_in_proportion(four, Fraction("9.47"))
+
+
+def test_noise_loses_in_proportion_only_where_that_is_certain_whatever_the_digits_of_e() -> None:
+    """The first step loses ln 4. ε is below it by less than the 30 digits of bounds of e^ε tell."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
+    mechanism, one = IntegerMechanism(noise, 9), Sensitivity.on_line(9, (1,))
+    epsilon = Fraction(Context(prec=45, rounding=ROUND_FLOOR).ln(Decimal(4)))
+    assert not mechanism.loses_in_proportion(one, epsilon)
+    assert mechanism.loses_in_proportion(one, epsilon + Fraction(1, 10**29))
+    # Where no answers differ one step may lose all of it.
+    nothing = Sensitivity.on_line(9, ())
+    assert not mechanism.loses_in_proportion(nothing, epsilon)
+    assert mechanism.loses_in_proportion(nothing, epsilon + Fraction(1, 10**29))
 
 
 @pytest.mark.parametrize("noise", [SHORT, IntegerNoise(0, ((2, 1), (1, 6))), DRAWN[1].noise])
