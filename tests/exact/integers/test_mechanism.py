@@ -259,6 +259,17 @@ def test_there_are_no_neighboring_rows_without_distances(sensitivity: Sensitivit
     assert IntegerMechanism(SHORT, 9).neighboring_rows(sensitivity, 10**6) is None
 
 
+def test_neighboring_rows_of_no_noise_share_no_outcome() -> None:
+    rows = IntegerMechanism(IntegerNoise(0, ((1, 2),)), 9).neighboring_rows(
+        Sensitivity.on_line(9, (2,)), 100
+    )
+    assert rows is not None
+    here, there = rows
+    assert (here.sum(axis=1) == 1).all()
+    assert (there.sum(axis=1) == 1).all()
+    assert not (here * there).any()
+
+
 def test_comparisons_are_those_of_the_noise_at_the_distances() -> None:
     """Of three runs and two tails: nine periods of each tail up to the distance 9."""
     noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
