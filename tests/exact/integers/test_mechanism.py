@@ -163,7 +163,28 @@ def test_concentration_of_clamped_noise_is_that_of_its_worst_row() -> None:
 def test_concentration_counts_what_both_tables_add_to_one_answer() -> None:
     noise = IntegerNoise(-4, ((4, 1), (1, 0), (4, 1)))
     mechanism = IntegerMechanism(noise, 9, ((4, 4),), ((4, -4),))
-    assert mechanism.concentration() >= concentration_by_force(mechanism) * (1 - 1e-12)
+    assert 1 >= mechanism.concentration() >= concentration_by_force(mechanism) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("away", "low", "high"),
+    [
+        # The last three outcomes are published as the last answer.
+        (2, (), ((1, 2), (1, 1), (1, 0))),
+        (2, ((1, 0), (1, -1), (1, -2)), ()),
+        # The outcome at the end is published as that three further in.
+        (3, (), ((1, -3),)),
+        (3, ((1, 3),), ()),
+    ],
+)
+def test_concentration_counts_as_one_what_a_table_publishes_as_one_answer(
+    away: int, low: tuple[Run, ...], high: tuple[Run, ...]
+) -> None:
+    """Noise is 0 or so far away: one true answer at an end is always published as the same."""
+    noise = IntegerNoise.symmetric([(1, 2), (away - 1, 0), (1, 1)])
+    mechanism = IntegerMechanism(noise, 9, low, high)
+    assert concentration_by_force(mechanism) == 1
+    assert mechanism.concentration() == pytest.approx(1, rel=1e-12)
 
 
 @settings(max_examples=80, phases=[Phase.generate])
