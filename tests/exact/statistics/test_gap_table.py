@@ -27,7 +27,12 @@ from release.exact.statistics.gap_table import (
     permute_and_flip_error,
     states,
 )
-from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism, least_ratio
+from release.exact.statistics.mechanism import (
+    RATIO_ONE,
+    StatisticMechanism,
+    least_ratio,
+    loss_above,
+)
 from release.noise.cascade import cascade
 
 ONE = Fraction(1)
@@ -302,6 +307,13 @@ def test_a_table_is_private_to_the_last_unit() -> None:
     assert not table(0).satisfies(Fraction(100))
 
 
+def test_a_loss_of_just_epsilon_is_private() -> None:
+    """A rule that reads no score loses nothing: its chances are equal, and ε = 0 is enough."""
+    assert TwoCategories(HALF).satisfies(loss_above(HALF))
+    blind = GapTable(3, 2, np.full((count_states(3, 2), 3), TOTAL // 3, dtype=np.int64))
+    assert blind.satisfies(Fraction(0))
+
+
 def test_every_weight_of_a_table_is_checked() -> None:
     """A follower that has a third of its chance is noticed in whatever state it is."""
     table = cascade(3, 3, Fraction(1, 2))
@@ -322,6 +334,8 @@ def test_every_weight_of_a_table_is_checked() -> None:
         (lambda w: w[:2], "a row for each state"),
         (lambda w: w.astype(np.int32), "64-bit"),
         (lambda w: w + np.array([1, 0, -1]), "unequal weights"),
+        # One tie of several is broken.
+        (lambda w: w + np.array([[0, 0, 0], [1, -1, 0], [0, 0, 0]]), "unequal weights"),
         (lambda w: w + 1, "does not add up"),
         (lambda w: np.where(w == w.max(), -1, w), "is not in 0"),
         (lambda w: np.where(w == w.max(), TOTAL + 1, w), "is not in 0"),
@@ -349,6 +363,26 @@ def test_sizes_out_of_range_are_refused(categories: int, cap: int, message: str)
         GapTable(categories, cap, simple().weights)
 
 
+def test_a_table_has_the_most_states_and_no_more() -> None:
+    """Two categories have a state for each gap from 0 to the cap."""
+    weights = np.full((MOST_STATES + 1, 2), TOTAL // 2, dtype=np.int64)
+    assert GapTable(2, MOST_STATES - 1, weights[1:]).error_at_lead(MOST_STATES) == Fraction(1, 2)
+    with pytest.raises(ValueError, match=str(MOST_STATES)):
+        GapTable(2, MOST_STATES, weights)
+
+
+def test_the_total_is_the_largest_multiple_of_60_that_62_bits_count() -> None:
+    """Any number of leaders can share it, and hardly any draw is taken again."""
+    assert max(range(2**62 - 60 + 1, 2**62 + 1), key=lambda total: total % 60 == 0) == TOTAL
+
+
+def test_what_is_proved_cannot_be_changed_afterwards() -> None:
+    """The weights of a table, and what the proofs of all tables of a size share."""
+    for proved in (simple().weights, states(3, 4), *neighbor_places(3, 4)):
+        with pytest.raises(ValueError, match="read-only"):
+            proved[0] = 0
+
+
 @pytest.mark.parametrize("ratio", [0, -1, RATIO_ONE])
 def test_a_ratio_out_of_range_is_refused(ratio: int) -> None:
     with pytest.raises(ValueError, match="ratio must be in"):
@@ -366,7 +400,7 @@ def test_statistics_that_are_no_scores_are_refused(
 
 def test_negative_scores_and_leads_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 0"):
-        simple().draw(np.array([[1, 2, -3]]))
+        simple().draw(np.array([[1, 2, -1]]))
     for error in (simple().error_at_lead, TwoCategories(HALF).error_at_lead):
         with pytest.raises(ValueError, match="a lead is at least 0"):
             error(-1)
@@ -396,6 +430,32 @@ def test_the_chance_to_err_of_a_table() -> None:
     expected = [Fraction(2, 3), 2 * Fraction(TOTAL // 10, TOTAL), 2 * Fraction(TOTAL // 10, TOTAL)]
     assert [table.error_at_lead(lead) for lead in (0, 1, 7)] == expected
     assert (table.inputs, table.outputs) == (3, 1)
+
+
+def test_the_chance_of_a_leader_of_two() -> None:
+    mechanism = TwoCategories(HALF)
+    expected = [1 / 2, 2 / 3, 3 / 4, 5 / 6, 7 / 8]
+    assert [mechanism.chance_of_leader(lead) for lead in range(5)] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("categories", [2, 3, 4])
+@pytest.mark.parametrize("lead", [0, 1, 2, 5])
+def test_the_chance_of_a_leader_is_the_least_over_all_scores_behind_it(
+    categories: int, lead: int
+) -> None:
+    """The second category has 6 units; any others have as many or fewer."""
+    table = cascade(categories, 3, Fraction(2))
+    assert table is not None
+    chances = table_chances(table)
+    least = min(
+        chances((6 + lead, 6, *others))[0] for others in product(range(7), repeat=categories - 2)
+    )
+    assert table.chance_of_leader(lead) == pytest.approx(float(least))
+
+
+@pytest.mark.parametrize("categories", [2, 3, 6])
+def test_permute_and_flip_with_ratio_one_guesses(categories: int) -> None:
+    assert permute_and_flip_error(ONE, categories, 7) == 1 - Fraction(1, categories)
 
 
 @pytest.mark.parametrize("categories", [2, 3, 4])
