@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement, pairwise, product
+from math import exp
 
 import numpy as np
 import pytest
@@ -269,3 +270,24 @@ def test_a_narrower_ratio_or_a_wider_spread_is_not_accepted() -> None:
     assert not fitted.satisfies(epsilon * Fraction(999_999, 1_000_000))
     assert not JointQuantiles(10, THIRDS, fitted.spread + 1, fitted.ratio).satisfies(epsilon)
     assert not JointQuantiles(10, THIRDS, fitted.spread, fitted.ratio, 512).satisfies(epsilon)
+
+
+def test_a_loss_of_just_epsilon_is_accepted() -> None:
+    """The chance of an output changes by 4B·spread powers of the ratio, here 48 halves."""
+    mechanism = JointQuantiles(3, THIRDS, 6, RATIO_ONE // 2, 2)
+    loss = 48 * loss_above(RATIO_ONE // 2)
+    for is_proved in (mechanism.satisfies, mechanism.loses_in_proportion):
+        assert is_proved(loss)
+        assert not is_proved(loss - Fraction(1, 10**12))
+
+
+def test_a_row_further_away_lowers_a_chance_by_its_share_of_the_scale() -> None:
+    """A distance that is a row longer adds 2B·D to the exponent, here 4·4: so many halves."""
+    mechanism = JointQuantiles(3, QUARTILES, 1, RATIO_ONE // 2, 2)
+    assert 2 ** (4 * 4 * mechanism.row_scale) == pytest.approx(exp(1))
+
+
+def test_as_many_rows_as_a_cell_may_have_are_drawn_from() -> None:
+    mechanism = JointQuantiles.fitted(Fraction(1), 3, (HALF,), 1, replaces=False)
+    drawn = mechanism.draw(np.array([[0, 2**40, 0]]), np.random.default_rng(6).bytes)
+    assert drawn.tolist() == [[1]]
