@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import highspy
@@ -18,6 +19,7 @@ from release.exact.tables.cone import (
     Declared,
     Distance,
     NonNegative,
+    coarsened,
     excess_bound,
     nearest,
 )
@@ -245,12 +247,29 @@ def test_products_beyond_the_reach_of_floats_are_exact() -> None:
 
 def test_beyond_64_bits_slopes_saturate_and_do_not_wrap() -> None:
     distance = Distance.of_margins(TWO_BY_TWO, (TOTAL, TWO_BY_TWO), (64, 1))
-    slope = distance.slope(np.full((1, 4), 2**61))
-    assert (slope > 2**60).all()
+    slope = distance.slope(np.array([[2**61] * 4, [-(2**61)] * 4]))
+    # Four cells of weight 64 together and 1 alone: a change of 2^62/257 has a slope of 2^62.
+    most = 2**62 // 257 * 257
+    assert slope.tolist() == [[most] * 4, [-most] * 4]
+
+
+def test_sums_of_cells_beyond_the_reach_of_floats_are_exact() -> None:
+    table = np.array([[2**53 - 1, 0, 2**53 - 2, 1], [1, 2, 3, 4]])
+    assert coarsened(table, TWO_BY_TWO, SECOND).tolist() == [[2**54 - 3, 1], [4, 6]]
+
+
+def test_a_distance_is_bounded_by_its_weights() -> None:
+    cells, grouped = Margin((kept_whole(3),)), Margin(((0, 1, 1),))
+    distance = Distance.of_margins(cells, (grouped, cells, cells), (2, 3, 1))
+    assert distance.matrix.tolist() == [[6, 0, 0], [0, 6, 2], [0, 2, 6]]
+    eigenvalues = np.linalg.eigvalsh(distance.matrix.astype(float))
+    assert (distance.least, distance.most) == (4, 8)
+    assert distance.least <= eigenvalues[0] <= eigenvalues[-1] <= distance.most
 
 
 @pytest.mark.parametrize(
-    ("cells", "weights"), [(FIRST, (1, 1)), (TWO_BY_TWO, (0, 1)), (TWO_BY_TWO, ())]
+    ("cells", "weights"),
+    [(FIRST, (1, 1)), (SECOND, (1, 1)), (TWO_BY_TWO, (0, 1)), (TWO_BY_TWO, ())],
 )
 def test_a_distance_needs_margins_of_its_cells_and_weights(
     cells: Margin, weights: tuple[int, ...]
@@ -324,12 +343,65 @@ def test_the_search_ends_by_itself() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(4, 2), (3, 2)])
-def test_the_bound_of_single_cells_alone_is_exact(first: int, second: int) -> None:
-    """Of the sum 6 the nearest to 10 and -5 is 6 and 0; a table may lack of the sum."""
+@pytest.mark.parametrize("elsewhere", [-5, 0, 20])
+def test_the_bound_of_single_cells_alone_is_exact(first: int, second: int, elsewhere: int) -> None:
+    """Of the sum 6 the nearest to 10 and -5 is 6 and 0; a table may lack of the sum.
+
+    Whatever is estimated of an impossible cell, no table is nearer there.
+    """
     distance = Distance.of_margins(TWO_BY_TWO, (TWO_BY_TWO,), (3,))
-    columns = [[first, second], [10, -5], [6, 0]]
+    columns = [[first, second, 0], [10, -5, elsewhere], [6, 0, 0]]
     table, estimates, best = (np.array([[own, 0, 0, 0] for own in column]) for column in columns)
-    allowed = adding_up([2], best.sum(axis=0, keepdims=True), 4)
+    possible = np.ones((3, 4), dtype=bool)
+    possible[2, 0] = False
+    allowed = AddingUp(Groups(np.array([3])), best.sum(axis=0, keepdims=True), possible)
     bound = excess_bound(table * MILLION, estimates * MILLION, distance, allowed)
     nearer = distance.squared(table - estimates) - distance.squared(best - estimates)
     assert bound == nearer * MILLION**2
+
+
+def simplex(values: list[Fraction], total: int) -> list[Fraction]:
+    """The nearest non-negative rationals of a sum; their cut lies below each that stays above 0."""
+    ordered = sorted(values, reverse=True)
+    for count in range(len(values), 0, -1):
+        cut = Fraction(sum(ordered[:count]) - total, count)
+        if cut < ordered[count - 1]:
+            return [max(Fraction(0), value - cut) for value in values]
+    return [Fraction(0)] * len(values)
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_the_bound_is_the_most_that_slope_and_weight_of_single_cells_allow(
+    seed: int, has_weight: bool
+) -> None:
+    """Found otherwise: by the nearest allowed table, or by all corners of the allowed ones."""
+    rng = np.random.default_rng(seed)
+    margins = (FIRST, TWO_BY_TWO) if has_weight else (FIRST, SECOND)
+    distance = Distance.of_margins(TWO_BY_TWO, margins, (2, 3))
+    groups = Groups(np.array([2, 3]))
+    possible = rng.random((5, 4)) < 0.7
+    sums = rng.integers(0, 3, (2, 4)) * groups.summed(possible.astype(np.int64)).astype(bool)
+    table = rng.integers(0, 2 * MILLION, (5, 4)) * possible
+    estimates = rng.integers(-2 * MILLION, 3 * MILLION, (5, 4))
+    slope, least = distance.slope(table - estimates), distance.least
+    most = Fraction(0)
+    for group, cell in product(range(2), range(4)):
+        rows = [row for row in [(0, 1), (2, 3, 4)][group] if possible[row, cell]]
+        own = [int(table[row, cell]) for row in rows]
+        slopes = [int(slope[row, cell]) for row in rows]
+        total = int(sums[group, cell]) * MILLION
+        if least:
+            wanted = [x - Fraction(s, least) for x, s in zip(own, slopes, strict=True)]
+            corners = [simplex(wanted, total)]
+        else:
+            corners = [[Fraction(total * (row == top)) for row in rows] for top in rows] or [[]]
+        gains = []
+        for corner in corners:
+            steps = [y - x for y, x in zip(corner, own, strict=True)]
+            pairs = zip(slopes, steps, strict=True)
+            gains.append(-sum((2 * s * d + least * d * d for s, d in pairs), Fraction(0)))
+        most += max(gains)
+    bound = excess_bound(table, estimates, distance, AddingUp(groups, sums, possible))
+    # A multiplier is rounded by less than 1, and the loss by it is at most its square's.
+    assert most <= bound <= most + least * table.size + 1
+    assert has_weight or bound == most

@@ -87,6 +87,13 @@ def test_groups_and_columns_do_not_touch_each_other() -> None:
     assert not together[~possible].any()
 
 
+def test_a_value_at_the_cut_rounded_down_is_cut_to_0() -> None:
+    # The cut is at one half.
+    groups, sums = Groups(np.array([3])), np.array([[9]])
+    table, below = onto_sums(column([0, 5, 5]), groups, sums, everything(3))
+    assert (table[:, 0].tolist(), below.tolist()) == ([0, 4, 4], [[0]])
+
+
 @given(st.data())
 def test_rounding_is_the_nearest_of_all_whole_tables_of_the_sum(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 5))
@@ -113,6 +120,27 @@ def test_rounding_is_the_nearest_of_all_whole_tables_of_the_sum(data: st.DataObj
     assert distance(tuple(rounded)) == min(map(distance, tables))
 
 
+@given(st.integers(0, 10**6))
+def test_each_group_and_column_is_rounded_by_itself(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = Groups(rng.integers(1, 5, 3))
+    rows = int(groups.sizes.sum())
+    possible = rng.random((rows, 3)) < 0.8
+    # Ties, and remainders as small and as large as they can be.
+    values = rng.choice([0, 1, 400_000, 999_999, 1_000_000, 2_400_000], (rows, 3)) * possible
+    open_rows = groups.summed(possible.astype(np.int64))
+    sums = groups.summed(values // MILLION) + rng.integers(0, open_rows + 1)
+    rounded = largest_remainder(values, groups, sums, possible)
+    for group, start in enumerate(groups.starts):
+        for cell in range(3):
+            of_group = range(start, start + groups.sizes[group])
+            chosen = [row for row in of_group if possible[row, cell]]
+            chosen.sort(key=lambda row: -(values[row, cell] % MILLION))
+            raised = chosen[: sums[group, cell] - sum(values[of_group, cell] // MILLION)]
+            for row in of_group:
+                assert rounded[row, cell] == values[row, cell] // MILLION + (row in raised)
+
+
 def test_of_equal_remainders_the_earlier_row_is_raised() -> None:
     values = column([500_000, 1_500_000, 500_000, 500_000])
     rounded = largest_remainder(values, Groups(np.array([4])), np.array([[3]]), everything(4))
@@ -131,3 +159,7 @@ def test_a_sum_out_of_reach_of_rounding_is_refused(total: int) -> None:
     values, possible = column([2_500_000, 0]), np.array([[True], [False]])
     with pytest.raises(ValueError, match="do not add up"):
         largest_remainder(values, Groups(np.array([2])), np.array([[total]]), possible)
+    with pytest.raises(ValueError, match="do not add up"):
+        # Beside a group that adds up.
+        twice, groups = np.concatenate([values, values]), Groups(np.array([2, 2]))
+        largest_remainder(twice, groups, np.array([[2], [total]]), np.tile(possible, (2, 1)))

@@ -11,6 +11,7 @@ from operator import add, mul, sub
 import numpy as np
 import pytest
 
+from release.exact.tables.cone import Distance, NonNegative
 from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
 from release.exact.tables.whole import Target, whole_tables
 
@@ -160,3 +161,31 @@ def test_whole_numbers_are_those_of_the_page(
             assert made.near.tolist() == near
             sums = rounded(near, own, form, families, sums, zeros)
             assert made.counts.tolist() == sums
+
+
+def form_of(total: int, cell: int) -> Table:
+    """The quadratic form of the weights of an area's total and of its cells."""
+    return [[total + cell * (i == j) for j in range(4)] for i in range(4)]
+
+
+@pytest.mark.parametrize("weight", [1, 1024, 10**6])
+def test_the_search_ends_where_it_does_on_the_page(weight: int) -> None:
+    """By itself, or after its last step: of 10^6 beside 1 a thousand steps are too few."""
+    areas = Areas(("state",), (np.zeros(1, dtype=np.int64),))
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        estimates = rng.integers(-3000 * MILLION, 9000 * MILLION, (1, 4))
+        target = Target(CELLS, estimates, (TOTAL, CELLS), (weight, 1))
+        near = search(estimates.tolist(), form_of(weight, 1), 1, [], None, set())
+        assert whole_tables(areas, [target])[0].near.tolist() == near
+
+
+def test_rounding_ends_after_as_many_sweeps_as_on_the_page() -> None:
+    """Even a table that is far from the estimates, where each sweep comes somewhat nearer."""
+    distance = Distance.of_margins(CELLS, (TOTAL, CELLS), (8, 1))
+    allowed = NonNegative(np.ones((2, 4), dtype=bool))
+    near, estimates = np.random.default_rng(1).integers(0, 10**6 * MILLION, (2, 2, 4))
+    whole = allowed.whole(near, estimates, distance).tolist()
+    assert whole == rounded(near.tolist(), estimates.tolist(), form_of(8, 1), [], None, set())
+    # It had not ended by itself: a further run goes on from there.
+    assert allowed.whole(np.array(whole) * MILLION, estimates, distance).tolist() != whole
