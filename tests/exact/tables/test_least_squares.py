@@ -114,6 +114,21 @@ def test_variances_far_apart_keep_the_stated_precision() -> None:
     assert_dense(areas, (4,), measurements, [(0, WHOLE), (1, HALVES), (2, WHOLE), (2, TOTAL)])
 
 
+def test_estimates_are_of_192_places_and_variances_of_256() -> None:
+    """The places for which the proof gives the error (docs/design/mathematics.md, T11)."""
+    areas, count = areas_of([0], [0, 0, 0]), Margin(())
+    measurements = measured(areas, {(0, count): 1, (1, count): 7})
+    result = estimates(areas, (), measurements, [(0, count), (1, count)])
+    assert result.denominator == 2**192
+    # The mean of two measurements of variance 1 and 21.
+    one, three = (int(measurements[level, count].values.sum()) for level in (0, 1))
+    value = Fraction(int(result.table(0, count)[0, 0]), 2**192)
+    assert abs(value - Fraction(21 * one + three, 22)) < Fraction(10**4, 2**192)
+    # Of 7 a child loses the square of what it shares with the sum, over 22.
+    variance = result.variances(1, count).variance(0, 0)
+    assert variance == Fraction(round((7 - Fraction(49, 22)) * 2**256), 2**256)
+
+
 @given(problem=problems())
 @settings(max_examples=40, deadline=None)
 def test_estimates_add_up_exactly(
