@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 
 from release.exact.tables.node_types import Tree
@@ -33,6 +34,20 @@ def test_areas_are_of_one_kind_if_their_class_and_their_parents_kind_are_one(are
         for area, kind in enumerate(tree.kinds[level].tolist()):
             parent = tree.kinds[level - 1][tree.parents[level][area]] if level else -1
             assert tree.origins[level][kind] == (tree.classes[level][area], parent)
+
+
+@given(areas=trees())
+def test_every_area_lies_under_its_root_and_sums_are_those_of_the_children(areas: Areas) -> None:
+    tree = Tree.of(areas)
+    assert tree.roots[0].tolist() == list(range(tree.parents[0].size))
+    for level in range(1, tree.depth):
+        parents = tree.parents[level].tolist()
+        assert tree.roots[level].tolist() == [tree.roots[level - 1][parent] for parent in parents]
+        values = np.random.default_rng(level).integers(-9, 99, (len(parents), 2, 3))
+        sums = np.zeros((tree.parents[level - 1].size, 2, 3), dtype=np.int64)
+        for parent, own in zip(parents, values, strict=True):
+            sums[parent] += own
+        assert np.array_equal(tree.summed_up(level, values), sums)
 
 
 def test_a_level_of_as_many_areas_as_the_one_above_is_merged_with_it() -> None:
