@@ -311,6 +311,15 @@ def test_rounding_comes_close_to_the_best_of_all_whole_tables() -> None:
     assert reached - least <= (by_cell - least) / 2
 
 
+def test_a_cell_without_a_parent_is_rounded_to_the_nearest_that_is_not_negative() -> None:
+    targets = [-(2**62), -1_500_001, -1, 499_999, 500_000, 1_499_999, 1_500_000, 9 * MILLION]
+    possible = np.ones((8, 2), dtype=bool)
+    possible[7, 1] = False
+    allowed = NonNegative(possible)
+    rounded = [allowed.whole_column(np.array(targets), cell).tolist() for cell in range(2)]
+    assert rounded == [[0, 0, 0, 0, 1, 1, 2, 9], [0, 0, 0, 0, 1, 1, 2, 0]]
+
+
 def test_no_single_cell_can_be_rounded_better() -> None:
     distance = Distance.of_margins(TWO_BY_TWO, (TOTAL, SECOND, TWO_BY_TWO), (5, 2, 1))
     rng = np.random.default_rng(10)

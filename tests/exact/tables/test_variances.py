@@ -89,7 +89,9 @@ def test_levels_above_are_estimable_from_below_but_not_the_reverse() -> None:
     [
         ((2, TOTAL), Fraction(1), "no level 2; levels are 0..1"),
         ((1, TOTAL), Fraction(-1), "variance -1"),
-        ((1, TOTAL), Fraction(1, 2**65), "between 2"),
+        ((1, TOTAL), Fraction(2**26 - 1, 2**90), "between 2"),
+        ((1, TOTAL), Fraction(2**64 + 1), "between 2"),
+        ((-1, TOTAL), Fraction(1), "no level -1"),
     ],
 )
 def test_levels_and_variances_out_of_bounds_are_refused(
@@ -97,6 +99,12 @@ def test_levels_and_variances_out_of_bounds_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         variances(areas_of([0], [0, 0]), (3, 2), {table: variance}, [table])
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 2**64), Fraction(2**64)])
+def test_the_least_and_the_most_variance_are_answered(variance: Fraction) -> None:
+    result = variances(areas_of([0], [0, 0]), (3, 2), {(1, DETAIL): variance}, [(1, DETAIL)])
+    assert result[1, DETAIL].variance(1, 5) == variance
 
 
 @pytest.mark.parametrize("variance", [Fraction(5), Fraction(4, 7), Fraction(10**9, 3)])
