@@ -94,6 +94,20 @@ def test_a_value_at_the_cut_rounded_down_is_cut_to_0() -> None:
     assert (table[:, 0].tolist(), below.tolist()) == ([0, 4, 4], [[0]])
 
 
+def test_values_at_a_guess_do_not_hold_the_search_back() -> None:
+    # The cut is at three halves, and the first step ends at the 0 of the other values.
+    groups, sums = Groups(np.array([5])), np.array([[3]])
+    table, below = onto_sums(column([0, 0, 1, 3, 3]), groups, sums, everything(5))
+    assert (table[:, 0].tolist(), below.tolist()) == ([0, 0, 0, 1, 1], [[1]])
+
+
+def test_a_guess_above_every_value_is_taken_back_for_the_least_sum() -> None:
+    groups, start = Groups(np.array([2])), np.array([[10]])
+    for total, nearest in ((0, [0, 0]), (1, [1, 0]), (2, [2, 0])):
+        table, _ = onto_sums(column([4, 1]), groups, np.array([[total]]), everything(2), start)
+        assert table[:, 0].tolist() == nearest
+
+
 @given(st.data())
 def test_rounding_is_the_nearest_of_all_whole_tables_of_the_sum(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 5))
