@@ -76,6 +76,24 @@ def test_a_table_that_is_measured_alone_keeps_its_variance() -> None:
     assert [result[0, FIRST].variance(0, cell) for cell in range(2)] == [20, 40]
 
 
+def test_cells_and_groups_of_two_attributes_have_variances_by_the_sizes_of_their_groups() -> None:
+    groups, cells = Margin(((0, 1, 1), (0, 0, 1))), Margin((kept_whole(3), kept_whole(3)))
+    areas = areas_of([0], [0, 0])
+    measured = {(1, cells): Fraction(5), (1, groups): Fraction(3)}
+    result = variances(areas, (3, 3), measured, [(1, groups), (1, cells)])
+    sizes = [2, 1, 4, 2]
+    for cell, group in enumerate(groups.cell_of.tolist()):
+        # A sum of variance 5·size and a measurement of variance 3, of the same number.
+        size = sizes[group]
+        expected = {
+            groups: Fraction(15 * size, 5 * size + 3),
+            cells: 5 - Fraction(25, 5 * size + 3),
+        }
+        for margin, place in ((groups, group), (cells, cell)):
+            own = result[1, margin].variance(1, place)
+            assert abs(own - expected[margin]) < Fraction(1, 10**60)
+
+
 def test_levels_above_are_estimable_from_below_but_not_the_reverse() -> None:
     areas = areas_of([0], [0, 0], [0, 1], [0, 1, 1])
     assert estimable(areas, (3, 2), [(3, DETAIL)], (0, FIRST))
