@@ -79,6 +79,32 @@ def test_rows_are_what_a_margin_sees_of_the_class_sums(
         seen = frame.part(margin, component, frame.parted(margin, values))
         finest = frame.part(whole, component, frame.parted(whole, detail))
         assert (np.einsum("rk,akc->arc", np.array(rows.functionals), finest) == seen).all()
+        assert len(rows.factors) == len(rows.functionals)
+
+
+@given(data=st.data(), sizes=st.sampled_from([(3,), (2, 4), (3, 2, 2)]))
+def test_the_factor_of_a_row_is_the_number_of_cells_in_it(
+    data: st.DataObject, sizes: tuple[int, ...]
+) -> None:
+    own = data.draw(st.lists(margins(sizes), min_size=1, max_size=3))
+    frame, margin, sums = Frame.of(sizes, own), own[0], (False,) * len(sizes)
+    ones = frame.parted(margin, np.ones((1, margin.cells), dtype=np.int64))
+    numbers = frame.part(margin, sums, ones)[0, :, 0].tolist()
+    assert list(frame.rows(margin, sums).factors) == numbers
+
+
+@pytest.mark.parametrize("most", [2**40, 2**62 // 14**3, 2**62 // 9**3, 2**61])
+def test_deviations_of_large_numbers_do_not_wrap(most: int) -> None:
+    sizes = (7, 7, 7)
+    margin = Margin(tuple(map(kept_whole, sizes)))
+    frame = Frame.of(sizes, [margin])
+    one = np.where(np.arange(7) == 0, 1, -1)
+    # The signs for which the deviation of the first cell is largest: it is 12^3 as large.
+    signs = np.einsum("i,j,k->ijk", one, one, one).reshape(1, -1)
+    for kept in (signs, np.maximum(signs, 0), np.minimum(signs, 0)):
+        exact = frame.parted(margin, (most * kept).astype(object))
+        assert np.array_equal(frame.parted(margin, most * kept), exact)
+        assert max(map(abs, exact.reshape(-1).tolist())) > most
 
 
 def test_hispanic_and_seven_others_make_blocks_of_two() -> None:
