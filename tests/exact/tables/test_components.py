@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.tables.components import Frame, Split, common_refinement
+from release.exact.tables.components import Frame, Split, common_refinement, whole
 from release.exact.tables.structure import Margin, kept_whole, summed_out
 from tests.exact.tables.dense import margins, numbered
 
@@ -68,16 +68,16 @@ def test_rows_are_what_a_margin_sees_of_the_class_sums(
     data: st.DataObject, sizes: tuple[int, ...]
 ) -> None:
     own = data.draw(st.lists(margins(sizes), min_size=1, max_size=3))
-    whole = Margin(tuple(kept_whole(size) for size in sizes))
+    every = Margin(tuple(kept_whole(size) for size in sizes))
     frame = Frame.of(sizes, own)
     margin = own[0]
-    detail = np.random.default_rng(4).integers(0, 99, (2, whole.cells))
+    detail = np.random.default_rng(4).integers(0, 99, (2, every.cells))
     values = np.zeros((2, margin.cells), dtype=np.int64)
     np.add.at(values.T, margin.cell_of, detail.T)
     for component in frame.components_of(margin):
         rows = frame.rows(margin, component)
         seen = frame.part(margin, component, frame.parted(margin, values))
-        finest = frame.part(whole, component, frame.parted(whole, detail))
+        finest = frame.part(every, component, frame.parted(every, detail))
         assert (np.einsum("rk,akc->arc", np.array(rows.functionals), finest) == seen).all()
         assert len(rows.factors) == len(rows.functionals)
 
@@ -119,6 +119,16 @@ def test_hispanic_and_seven_others_make_blocks_of_two() -> None:
     rows = frame.rows(Margin((race, (0, 1))), (False, True))
     assert rows.functionals == ((1, 0), (0, 1))
     assert rows.factors == (1, 7)
+
+
+def test_only_an_attribute_of_several_categories_is_kept_whole() -> None:
+    assert [whole(own) for own in ((0,), (0, 1), (0, 0), (0, 1, 1), (0, 1, 2))] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_margin_of_other_attributes_is_refused() -> None:
