@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
 from release.exact.integers.noise import DIGITS, IntegerNoise, Run, Tail, width_of
-from release.exact.integers.outcomes import Outcomes, listed_answers
+from release.exact.integers.outcomes import MOST_LISTED, Outcomes, listed_answers
 from release.exact.integers.profile import comparisons, exact_profile, grouped_profile, is_cheap
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
@@ -192,10 +192,21 @@ class IntegerMechanism(Mechanism):
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """The outcomes near the ends, all others being alike; see :meth:`listed`."""
+        """The outcomes near the ends, all others being alike; see :meth:`listed`.
+
+        Raises:
+            ValueError: a table publishes answers that lie too far from its end to be listed.
+        """
         tables = max(self.low_length, self.high_length)
-        least = min(self.size, 2 * tables + 1)
-        return Outcomes(self.noise, max(least, listed_answers(self.noise, self.size, tables)))
+        # A table may publish what lies farther in than all that it reads.
+        farthest = tables
+        for first, last, shift in self._shifts():
+            is_low = first < self.low_length
+            farthest = max(farthest, last + shift + 1 if is_low else self.size - first - shift)
+        least = min(self.size, 2 * farthest + 1)
+        if farthest > 2 * tables and least > MOST_LISTED:
+            raise ValueError("a table of an end publishes answers too far from that end")
+        return Outcomes(self.noise, max(least, listed_answers(self.noise, self.size, farthest)))
 
     @cached_property
     def listed(self) -> Codes:

@@ -488,6 +488,41 @@ def check_listed(mechanism: IntegerMechanism, power: int) -> None:
     assert float(worst) == close(losses.max()) == close(losses[code])
 
 
+Table = tuple[Run, ...]
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (((1, 15),), ()),
+        ((), ((1, -15),)),
+        (((3, 60), (1, 0)), ((2, -1),)),
+        (((1, 1),), ((2, -60), (1, -3))),
+    ],
+)
+def test_a_table_may_publish_what_lies_far_from_its_end(
+    low: Table, high: Table, power: int
+) -> None:
+    check_listed(IntegerMechanism(SHORT, 200, low, high), power)
+
+
+@pytest.mark.parametrize(("low", "high"), [(((3, 150),), ()), ((), ((2, -150),))])
+def test_a_table_may_publish_what_lies_nearer_to_the_other_end(low: Table, high: Table) -> None:
+    """All answers are looked at then."""
+    mechanism = IntegerMechanism(SHORT, 200, low, high)
+    assert mechanism.outcomes.answers == 200
+    loss = named_loss(LossName.ABSOLUTE, Topology.ORDERED, 200)
+    losses = Outcomes(SHORT, 200).losses(1, np.array(published_by_force(mechanism)))
+    assert float(mechanism.expected_loss(loss, line(200))) == close(losses.sum() / 200)
+
+
+def test_tables_that_publish_too_far_from_their_end_have_no_figures() -> None:
+    for low, high in ((((1, 2**39),), ()), ((), ((1, -(2**39)),))):
+        with pytest.raises(ValueError, match="too far from that end"):
+            IntegerMechanism(SHORT, 2**40, low, high).worst(1)
+
+
 def test_of_wide_noise_four_million_answers_are_looked_at_and_all_of_long_tables() -> None:
     """Two million near each end, or the tables of both ends and an outcome between them."""
     wide = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE - 1))
@@ -497,7 +532,8 @@ def test_of_wide_noise_four_million_answers_are_looked_at_and_all_of_long_tables
     long = 3 * 2**20
     for low, high in ((((long, 1),), ()), ((), ((long, -1),))):
         outcomes = IntegerMechanism(wide, 2**40, low, high).outcomes
-        assert 2 * long < outcomes.answers <= 2 * long + 2
+        # They publish one answer farther in than they read.
+        assert 2 * long + 2 < outcomes.answers <= 2 * long + 4
 
 
 @pytest.mark.parametrize(("answers", "code"), [(4096, 1), (4096, 4094), (9000, 0), (9000, 8999)])
