@@ -488,6 +488,15 @@ def check_listed(mechanism: IntegerMechanism, power: int) -> None:
     assert float(worst) == close(losses.max()) == close(losses[code])
 
 
+@pytest.mark.parametrize("size", [14, 15, 17, 29])
+def test_rounding_makes_no_chance_above_1(size: int) -> None:
+    """Sums of floats come out above 1 by some 10^-16 here, over all radii that there are."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE // 3))
+    mechanism = IntegerMechanism(noise, size)
+    assert mechanism.mean(mechanism.outcomes.within(size, mechanism.listed)) > 1
+    assert mechanism.chance_within(line(size), size) == 1
+
+
 Table = tuple[Run, ...]
 
 
