@@ -449,6 +449,8 @@ def test_a_rough_profile_begins_without_a_loss_and_lies_above() -> None:
     for value, above in zip(exact.values, rough.values, strict=False):
         assert value <= above + 1
     assert rough.values[0] > rough.values[1] > 0
+    # No loss is above ln 3 = 1.1, so that δ is 0 at the place 16, where the list ends.
+    assert (len(rough.values), rough.values[16]) == (17, 0)
 
 
 def test_a_profile_is_rough_from_as_many_comparisons_on_as_the_format_says() -> None:
