@@ -422,7 +422,9 @@ class IntegerNoise:
         """The masses of 0, 1, …, ``count`` - 1, rounded; those below 0 are of :attr:`mirrored`."""
         masses = np.zeros(count)
         for first, length, mass in self._pieces:
-            masses[max(first, 0) : max(first + length, 0)] = float(mass)
+            # To round a mass takes longer than to see that it is outside.
+            if first < count and first + length > 0:
+                masses[max(first, 0) : first + length] = float(mass)
         if self.right is None or count <= self.high + 1:
             return masses
         period, log = self.right.period, self.right.log
