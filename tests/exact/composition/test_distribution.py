@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
 from math import ceil
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from release.exact.composition.distribution import FOLDED, UNIT, LossDistribution, of_charge
 from release.exact.composition.together import together
 from release.exact.numbers import exp_bounds
+from tests.exact.composition.exponential import exponential
 
 HAIR = Fraction(1, 10**20)
 CHARGES = (
@@ -147,7 +147,6 @@ def test_a_loss_far_above_epsilon_counts_with_its_mass_and_no_more() -> None:
     assert far.delta_at(Fraction(10)) == Fraction(7, 16)
 
 
-LONG = Context(prec=150)
 STEPS = st.sampled_from(list(map(Fraction, ("1/7", "1/2", "1", "5/2", "40", "150"))))
 MASSES = st.lists(st.integers(0, 3) | st.integers(0, UNIT // 8), min_size=1, max_size=6)
 LOSSES = st.builds(
@@ -157,11 +156,6 @@ LOSSES = st.builds(
     masses=MASSES.map(tuple),
     infinite=st.integers(0, 3) | st.integers(0, UNIT // 4),
 )
-
-
-def exponential(loss: Fraction) -> Fraction:
-    """e^loss to 140 digits; of 0 it is exactly 1."""
-    return Fraction(LONG.exp(LONG.divide(Decimal(loss.numerator), Decimal(loss.denominator))))
 
 
 def standing_for(losses: LossDistribution, epsilon: Fraction) -> Fraction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
@@ -15,6 +14,7 @@ from release.exact.composition.distribution import UNIT, of_charge
 from release.exact.composition.dominance import dominated, profile_of_losses
 from release.exact.composition.profile import Profile, largest, profile_of_pairs
 from release.exact.numbers import exp_bounds
+from tests.exact.composition.exponential import exponential
 
 Law = list[tuple[Fraction, Fraction]]
 STEPS = st.sampled_from([Fraction(1, 8), Fraction(1, 4), Fraction(1, 7)])
@@ -135,8 +135,7 @@ def test_a_unit_beside_a_chord_decides(place: int) -> None:
     It counts for more than it is where it has to lie below, and for less where above.
     """
     coarse = [UNIT // 2, UNIT // 4, UNIT // 16]
-    long = Context(prec=60)
-    share = (Fraction(long.exp(Decimal("0.5"))) - 1) / (Fraction(long.exp(Decimal(1))) - 1)
+    share = (exponential(Fraction(1, 2)) - 1) / (exponential(Fraction(1)) - 1)
     chords = [before + share * (after - before) for before, after in pairwise(coarse)]
     rounded = {}
     for rounding in (floor, ceil):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
@@ -38,6 +37,7 @@ from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums, geometric_noise
 from tests.conftest import PROJECT
+from tests.exact.composition.exponential import exponential
 from tests.hockey_stick import HAIR, hockey_stick, standing
 
 Row = list[Fraction]
@@ -384,7 +384,6 @@ def test_a_short_form_has_at_most_2_to_the_14_values() -> None:
     assert Profile(Fraction(1, 1000), values).shortened().values == values[: 2**14]
 
 
-LONG = Context(prec=150)
 SHORT_STEPS = st.sampled_from(
     list(map(Fraction, ("1e-39", "1e-25", "1e-14", "1/9000", "1/7", "3")))
 )
@@ -395,14 +394,12 @@ DESCENDING = st.lists(st.integers(0, UNIT // 8), min_size=1, max_size=7).map(
 
 def lower(loss: Fraction) -> Fraction:
     """r(x), which section 1.3 of the format fixes to the digit."""
-    exponential = LONG.exp(LONG.divide(Decimal(loss.numerator), Decimal(loss.denominator)))
-    return max(Fraction(1), Fraction(floor(Fraction(exponential) * 10**40) - 1, 10**40))
+    return max(Fraction(1), Fraction(floor(exponential(loss) * 10**40) - 1, 10**40))
 
 
 def upper(loss: Fraction) -> Fraction:
     """As ``lower``, above e^x."""
-    exponential = LONG.exp(LONG.divide(Decimal(loss.numerator), Decimal(loss.denominator)))
-    return Fraction(ceil(Fraction(exponential) * 10**40) + 1, 10**40)
+    return Fraction(ceil(exponential(loss) * 10**40) + 1, 10**40)
 
 
 @given(DESCENDING, SHORT_STEPS)
@@ -533,7 +530,7 @@ def test_losses_beyond_100_are_not_listed() -> None:
 def test_a_ratio_of_just_e_exceeds_that_of_the_grid() -> None:
     """A profile takes e^ε from below, so that no digit of e is left out of δ."""
     digits = 10**60
-    heavy = floor(digits * Fraction(LONG.exp(Decimal(1))))
+    heavy = floor(digits * exponential(Fraction(1)))
     found = profile_of_weights([(heavy, digits)], 3 * digits, Fraction(1), 9)
     assert found.values[1:] == (1, 0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -21,6 +20,7 @@ from release.exact.composition.renyi import (
     product_above,
 )
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
+from tests.exact.composition.exponential import exponential
 
 Law = list[tuple[Fraction, Fraction]]
 MILLIONTH = Fraction(1, 10**6)
@@ -177,12 +177,6 @@ def test_a_little_more_than_delta_allows_needs_a_little_epsilon() -> None:
     assert certified_epsilon(Fraction(1), 2, Fraction(1, 4)) == 0
     found = certified_epsilon(Fraction(3, 2), 2, Fraction(1, 4))
     assert math.log(1.5) <= found <= math.log(1.5) + 2e-12
-
-
-def exponential(loss: Fraction) -> Fraction:
-    """e^loss to 140 digits."""
-    long = Context(prec=150)
-    return Fraction(long.exp(long.divide(Decimal(loss.numerator), Decimal(loss.denominator))))
 
 
 @pytest.mark.parametrize("order", [2, 3, 256])
