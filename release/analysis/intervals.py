@@ -111,7 +111,7 @@ class ClampedNoise:
         narrow, codes = self.mechanism.narrowed(self.codes)
         labels = self.domain.labels
         # The labels of bins need not be in even steps, and then they do not add up as codes do.
-        if narrow.size == MOST_LISTED or not isinstance(labels, range):
+        if narrow.size >= MOST_LISTED or not isinstance(labels, range):
             return None
         low, high = (self.mechanism.narrowed(ends)[1] for ends in self._ends(level))
         found, step = summands(of_noise(narrow), codes, low, high), labels.step

@@ -1443,24 +1443,24 @@ def channel(file: str, plain: Plain, query: Query) -> Compared:
 
 def check_complete(file: str, query: Query, which: int, stated: Iterable[Any]) -> None:
     """The file has one or more; a public one has all vectors of M, or all distances of A [40]."""
-    every: set[Any] = set()
-    if query.source != "empirical":
-        every = query.sensitivity(query.rows)[which] - set(stated)
-    need(stated and not every, file, "sensitivity, distances", f"without {sorted(every)[:3]}")
+    every = set[Any]() if query.source == "empirical" else query.sensitivity(query.rows)[which]
+    missing = sorted(every - set(stated))[:3]
+    need(stated and not missing, file, "sensitivity, distances", f"without {missing}")
 
 
 def on_integers(file: str, plain: Plain, query: Query) -> Compared:
     """Noise on the integers, clamped and remapped at the ends [32-40]."""
     size, epsilon = query.group[0], number(plain["guarantee"]["epsilon"])
     noise = Noise(file, plain["noise"], int(plain["total"]))
-    # The tables of the two ends: runs of outcomes, each with its shift (5.3).
+    # The tables of the two ends: runs of outcomes, each with its shift; both near their end (5.3).
+    near = size if size <= 2**22 else 2**21
     lengths = [sum(count for count, _ in plain[name]) for name in ("low_end", "high_end")]
     need(sum(lengths) <= size, file, "low_end, high_end", lengths, f"at most {size} outcomes")
-    for name, start in (("low_end", 0), ("high_end", size - lengths[1])):
+    for name, start, low in (("low_end", 0, 0), ("high_end", size - lengths[1], size - near)):
         at, before = start, None
         for count, shift in plain[name]:
-            inside = count >= 1 and at + shift >= 0 and at + count - 1 + shift < size
-            need(inside and shift != before, file, name, (count, shift))
+            inside = low <= at + min(shift, 0) and at + count + max(shift, 0) <= low + near
+            need(count >= 1 and inside and shift != before, file, name, (count, shift))
             at, before = at + count, shift
     distances: set[int] = set()
     for first, last in plain["distances"]:

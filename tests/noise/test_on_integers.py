@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from release.exact.channel import answer_costs
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
 from release.exact.losses import COST_POWERS, LossName, named_loss
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
@@ -171,6 +172,17 @@ def test_few_answers_under_wide_noise_are_treated_at_the_ends(size: int) -> None
     noise = staircase((1, 2), Fraction(1, 200), 2).noise
     exact, least = against_the_best(with_ends(noise, size, 2), 2)
     assert exact <= least * (1 + Fraction(11, 10_000))
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_noise_wider_than_what_is_listed_has_ends_that_stay_in_their_half(power: int) -> None:
+    """The least table would publish the middle of 2^40 answers, of which 2^22 are looked at."""
+    wide = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE - 2))
+    mechanism = with_ends(wide, 2**40, power)
+    ((outcomes, shift),) = mechanism.low
+    assert outcomes == 1
+    assert 2**20 < shift < 2**21
+    assert mechanism.high == ((1, -shift),)
 
 
 @settings(max_examples=40)

@@ -324,9 +324,12 @@ except VerificationError as error:
 """
 
 
-def beside(folder: Path, plain: Plain, largest: int) -> str:
-    """What becomes of a file for a count of 0..largest, with 2 seconds of a processor and 4 GiB."""
-    spec = Small([], [counted("count", largest)], max_rows_per_unit=largest)
+def beside(folder: Path, plain: Plain, largest: int, rows: int | None = None) -> str:
+    """What becomes of a file for a count of 0..largest, with 6 seconds of a processor and 4 GiB.
+
+    A unit has as many rows, or ``rows``.
+    """
+    spec = Small([], [counted("count", largest)], max_rows_per_unit=rows or largest)
     spec.write(folder)
     plain["group"] = [largest + 1]
     (folder / "file.json").write_bytes(rfc8785.dumps(plain))
@@ -338,6 +341,20 @@ def beside(folder: Path, plain: Plain, largest: int) -> str:
         cwd=PROJECT,
     )
     return ran.stdout.split()[0] if ran.stdout else f"{ran.returncode} {ran.stderr[-200:]}"
+
+
+@pytest.mark.parametrize("reach", [2**21, 2**52])
+def test_long_tables_of_the_ends_take_little_memory(
+    public: Path, tmp_path: Path, reach: int
+) -> None:
+    """One line of a file says of any number of outcomes what is published for them."""
+    largest = 2**52
+    plain = plain_of(public, "count") | {"group": [largest + 1], "low_end": [], "high_end": []}
+    record = parse_mechanism("file", rfc8785.dumps(plain))
+    # Right, so that the figures are reached that take what the tables read.
+    plain["recomputed"]["epsilon_everywhere"] = epsilon_everywhere(record.to_mechanism())
+    for ends in ({"low_end": [[reach - 1, 0], [1, -1]]}, {"high_end": [[1, 1 - reach]]}):
+        assert beside(tmp_path, plain | ends, largest, rows=3) == "refused"
 
 
 def test_what_runs_beside_refuses_forged_files(public: Path, tmp_path: Path) -> None:

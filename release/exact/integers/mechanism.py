@@ -40,9 +40,12 @@ class IntegerMechanism(Mechanism):
 
     Each is a table of runs: how many outcomes, and what is added to them. Those of ``low`` begin at
     the outcome 0, those of ``high`` end at the last. Every other outcome is published as itself.
+    Of more than :data:`MOST_LISTED` answers a table reads and publishes only the half of so many
+    that are nearest to its end.
 
     Raises:
-        ValueError: fewer than 2 answers, tables longer than the answers, or an answer outside.
+        ValueError: fewer than 2 answers, tables longer than the answers, an answer outside, or
+            more than a table may read or publish.
     """
 
     family = "integer"
@@ -66,6 +69,9 @@ class IntegerMechanism(Mechanism):
         for first, last, shift in self._shifts():
             if not (first + shift >= 0 and last + shift < self.size):
                 raise ValueError("a table of an end publishes what is no answer")
+        # A table is one line of a file, but its figures take memory for all that it reaches.
+        if self.size > MOST_LISTED and self._reach > MOST_LISTED // 2:
+            raise ValueError("a table of an end reaches too far from that end")
         # One form of each mechanism: a table ends where nothing is added.
         if self.low and not self.low[-1][1]:
             object.__setattr__(self, "low", self.low[:-1])
@@ -89,6 +95,16 @@ class IntegerMechanism(Mechanism):
             for length, shift in table:
                 yield first, first + length - 1, shift
                 first += length
+
+    @property
+    def _reach(self) -> int:
+        """How many outcomes from its end the table of an end reads or publishes, at most."""
+        reach = max(self.low_length, self.high_length)
+        # A table may publish what lies farther in than all that it reads.
+        for first, last, shift in self._shifts():
+            is_low = first < self.low_length
+            reach = max(reach, last + shift + 1 if is_low else self.size - first - shift)
+        return reach
 
     @property
     def answers(self) -> int:
@@ -192,21 +208,9 @@ class IntegerMechanism(Mechanism):
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """The outcomes near the ends, all others being alike; see :meth:`listed`.
-
-        Raises:
-            ValueError: a table publishes answers that lie too far from its end to be listed.
-        """
-        tables = max(self.low_length, self.high_length)
-        # A table may publish what lies farther in than all that it reads.
-        farthest = tables
-        for first, last, shift in self._shifts():
-            is_low = first < self.low_length
-            farthest = max(farthest, last + shift + 1 if is_low else self.size - first - shift)
-        least = min(self.size, 2 * farthest + 1)
-        if farthest > 2 * tables and least > MOST_LISTED:
-            raise ValueError("a table of an end publishes answers too far from that end")
-        return Outcomes(self.noise, max(least, listed_answers(self.noise, self.size, farthest)))
+        """The outcomes near the ends, all others being alike; see :meth:`listed`."""
+        least = min(self.size, 2 * self._reach + 1)
+        return Outcomes(self.noise, max(least, listed_answers(self.noise, self.size, self._reach)))
 
     @cached_property
     def listed(self) -> Codes:

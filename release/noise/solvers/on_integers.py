@@ -178,6 +178,10 @@ def with_ends(noise: IntegerNoise, answers: int, power: int) -> IntegerMechanism
     outcomes, codes = clamped.outcomes, clamped.listed
     best = coarser(outcomes.best(power) - codes, noise, power) + codes
     best = np.clip(best, 0, codes.size - 1)
+    if codes.size < answers:
+        # What lies between the halves is not listed, so no table may reach into the other half.
+        half = codes.size // 2
+        best = np.where(codes < half, np.minimum(best, half - 1), np.maximum(best, half))
     remapped, plain = (clamped.mean(outcomes.losses(power, each)) for each in (best, codes))
     if remapped >= (1 - GAIN) * plain:
         return clamped

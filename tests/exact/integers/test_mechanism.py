@@ -526,23 +526,46 @@ def test_a_table_may_publish_what_lies_nearer_to_the_other_end(low: Table, high:
     assert float(mechanism.expected_loss(loss, line(200))) == close(losses.sum() / 200)
 
 
-def test_tables_that_publish_too_far_from_their_end_have_no_figures() -> None:
-    for low, high in ((((1, 2**39),), ()), ((), ((1, -(2**39)),))):
-        with pytest.raises(ValueError, match="too far from that end"):
-            IntegerMechanism(SHORT, 2**40, low, high).worst(1)
+NEAR = 2**21
+"""How many outcomes from its end a table reaches, where not all answers can be listed."""
 
 
-def test_of_wide_noise_four_million_answers_are_looked_at_and_all_of_long_tables() -> None:
-    """Two million near each end, or the tables of both ends and an outcome between them."""
+def mirrored(table: Table) -> Table:
+    """The table of the other end that does the same from there."""
+    return tuple((length, -shift) for length, shift in reversed(table))
+
+
+@pytest.mark.parametrize("farther", [0, 1])
+@pytest.mark.parametrize("size", [2**22 + 1, 2**40])
+def test_tables_of_wide_domains_reach_no_farther_than_what_is_listed(
+    size: int, farther: int
+) -> None:
+    reads = ((NEAR - 1 + farther, 0), (1, -1))
+    publishes = ((1, NEAR - 1 + farther),)
+    both = ((NEAR - 1 + farther, 1),)
+    for table in (reads, publishes, both):
+        for ends in ((table, ()), ((), mirrored(table)), (((1, 1),), mirrored(table))):
+            if not farther:
+                assert IntegerMechanism(SHORT, size, *ends).low == ends[0]
+                continue
+            with pytest.raises(ValueError, match="too far from that end"):
+                IntegerMechanism(SHORT, size, *ends)
+
+
+@pytest.mark.parametrize("size", [2**22 - 1, 2**22])
+def test_tables_may_be_as_long_as_all_answers_that_are_listed(size: int) -> None:
+    for low, high in ((((1, size - 1),), ()), ((), ((size - 1, 0), (1, 1 - size)))):
+        assert IntegerMechanism(SHORT, size, low, high).outcomes.answers == size
+
+
+def test_of_wide_noise_four_million_answers_are_looked_at() -> None:
+    """Two million near each end, and one between them where the tables of the ends meet."""
     wide = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, RATIO_ONE - 1))
     assert listed_answers(wide, 2**40) == 2**22
     assert listed_answers(wide, 2**40, 3 * 2**20) == 2**22
     assert listed_answers(wide, 2**22 - 1) == 2**22 - 1
-    long = 3 * 2**20
-    for low, high in ((((long, 1),), ()), ((), ((long, -1),))):
-        outcomes = IntegerMechanism(wide, 2**40, low, high).outcomes
-        # They publish one answer farther in than they read.
-        assert 2 * long + 2 < outcomes.answers <= 2 * long + 4
+    for low, high in ((((NEAR - 1, 1),), ()), ((), ((1, 1 - NEAR),))):
+        assert IntegerMechanism(wide, 2**40, low, high).outcomes.answers == 2**22 + 1
 
 
 @pytest.mark.parametrize(("answers", "code"), [(4096, 1), (4096, 4094), (9000, 0), (9000, 8999)])

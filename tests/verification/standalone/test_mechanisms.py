@@ -193,6 +193,40 @@ FORGED: list[tuple[Callable[[], Made], str, Any, str]] = [
 ]
 
 
+NEAR = 2**21
+"""How far from its end the table of an end may reach on more than 2^22 answers."""
+
+
+@pytest.mark.parametrize(
+    ("end", "runs", "size", "is_near"),
+    [
+        ("low_end", [[NEAR - 1, 1]], 2**22 + 1, True),
+        ("low_end", [[NEAR, 1]], 2**22 + 1, False),
+        ("low_end", [[NEAR, 1]], 2**22, True),
+        ("low_end", [[1, 0], [NEAR - 1, -1]], 2**40, True),
+        ("low_end", [[1, 0], [NEAR, -1]], 2**40, False),
+        ("low_end", [[1, NEAR]], 2**40, False),
+        ("high_end", [[NEAR - 1, -1]], 2**22 + 1, True),
+        ("high_end", [[NEAR, -1]], 2**22 + 1, False),
+        ("high_end", [[NEAR, -1]], 2**22, True),
+        ("high_end", [[NEAR - 1, 1], [1, 0]], 2**40, True),
+        ("high_end", [[NEAR, 1], [1, 0]], 2**40, False),
+        ("high_end", [[1, -NEAR]], 2**40, False),
+    ],
+)
+def test_a_table_of_a_wide_domain_stays_near_its_end(
+    end: str, runs: list[list[int]], size: int, is_near: bool
+) -> None:
+    query, plain = integer()
+    query["domain"] = {"ordered": {"min": 0, "max": size - 1}}
+    plain |= {"group": [size], end: runs}
+    if is_near:
+        check(query, plain)
+        return
+    with refused(f"{FILE}: {end}: found "):
+        check(query, plain)
+
+
 @pytest.mark.parametrize("place", range(len(FORGED)))
 def test_a_field_that_does_not_fit_is_refused(place: int) -> None:
     made, at, value, says = FORGED[place]
