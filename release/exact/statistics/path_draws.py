@@ -68,8 +68,9 @@ class _Bounds:
         # So many that what the table rounds up counts for nothing, even over all paths.
         self.bits = _WORD + len(paths.targets) * paths.positions.count.bit_length()
         self.powers = _powers(paths.ratio, self.step, self.bits)
-        # Entry a is at most a above the real power; beyond the table, at most its last entry.
-        self.excess = max(len(self.powers), self.powers[-1])
+        # Entry a is at most a above the real power; beyond the table, at most the last entry. If a
+        # step takes away a share u, that is at most 1/u, and it takes more steps to get there.
+        self.excess = len(self.powers)
         self.starts = sorted(cuts.union(self._split(self._cuts(fineness), fineness)))
         self.counts = [*np.diff([*self.starts, paths.positions.count]).tolist(), 0]
         self.low, self.high = self._ranges(np.array(self.starts, dtype=np.int64))

@@ -239,6 +239,20 @@ def test_aims_are_what_likely_paths_are_near(
     assert paths.aims == sorted(expected)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(
+        st.integers(1, RATIO_ONE - 1),
+        st.floats(0, 64).map(lambda bits: max(1, RATIO_ONE - int(2**bits))),
+    ),
+    st.integers(1, 12),
+)
+def test_the_last_entry_is_below_the_number_of_entries(ratio: int, quantiles: int) -> None:
+    """So that this number covers what a product of two of the table lacks, however many steps."""
+    bounds = _Bounds(paths_of([3, 0, 2, 5], 16, ratio, quantiles), set())
+    assert bounds.powers[-1] < len(bounds.powers) == bounds.excess
+
+
 @given(st.integers(1, RATIO_ONE - 1), st.integers(0, 60), st.integers(1, 200))
 def test_powers_are_within_their_bounds(ratio: int, exponent: int, places: int) -> None:
     low, high = _power_within(ratio, exponent, places)
