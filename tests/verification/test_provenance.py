@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest, sign_note
 from release.verification.checks import Level
-from release.verification.provenance import Trust, own_trust
+from release.verification.provenance import Trust, own_trust, published_charge
 from release.verification.required import Evidence, Required
 from release.verification.verifier import Verdict, verify
 from tests.small import Row, Small, query, rewrite
@@ -587,3 +588,20 @@ def test_a_curator_trusts_the_keys_that_its_own_ledger_has_now(tmp_path: Path) -
     assert own_trust(folder).keys == (old.public(NAME), new.public(NAME))
     Ledger(folder, new).append(change_key("retire", old.public(NAME), new, DAY))
     assert own_trust(folder).keys == (new.public(NAME),)
+
+
+@pytest.mark.parametrize("rule", ["basic", "pld", "renyi_filter"])
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_release_with_an_instance_specific_query_has_no_losses(
+    rule: str, *, seen: bool, tmp_path: Path
+) -> None:
+    """Its statement is not proved, so no slot and no filter that composes profiles takes it."""
+    queries = [query("count", sensitivity="global", by=[])]
+    if seen:
+        queries.append(query("count", name="seen", sensitivity="empirical", by=[]))
+    public = run_release(Small(ROWS, queries).write(tmp_path), tmp_path / "out").public
+    record = parse(ReleaseRecord, (public / "release.json").read_bytes())
+    charge = published_charge(record, public, rule)
+    assert charge.epsilon == Fraction(record.composition.epsilon)
+    # Under the rule that reads ε and δ alone, losses stand for the worst case of these.
+    assert (charge.losses is None) == (seen and rule != "basic")
