@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
@@ -37,6 +37,8 @@ LONG_ENOUGH = 40.0
 """Seconds of the processor: a mutant that tests of so long together pass survives."""
 PATIENCE = 8.0
 """A test hangs that computes for so many times its usual time, and so many seconds more."""
+TO_IMPORT = 25.0
+"""Seconds of the processor for what stands before the first test of a child, and after the last."""
 IDLE = 3.0
 """A test is given up after so many times the seconds that it may compute for, and then tried again
 without the mutant: only if it ends in that time, the mutant has made it wait."""
@@ -49,9 +51,12 @@ TRACED = 20.0
 SURVIVED = {"survived", "unreached"}
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
 
-Result: TypeAlias = tuple[int, bool, float]
-"""Number of a test, whether it passed, and the seconds that it computed for."""
-ENOUGH_TESTS: Result = (-2, True, 0.0)
+Result: TypeAlias = tuple[int, bool]
+"""Number of a test, and whether it passed."""
+Tell: TypeAlias = Callable[[Result], object]
+IN_PLACE: Result = (-1, True)
+"""What comes before the first result: the mutant is in place."""
+ENOUGH_TESTS: Result = (-2, True)
 """What stands behind the last result: a child that says nothing has hung or crashed."""
 
 
@@ -102,7 +107,7 @@ class Runner:
         self._seconds: dict[int, float] = {}
         self._runs: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
         self._kills: Counter[tuple[str, int]] = Counter()
-        self._fit: dict[frozenset[int], bool] = {}
+        self._fit: dict[tuple[int, str], bool] = {}
         self._failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -205,36 +210,69 @@ class Runner:
         order = self._order(module, judges)
         if not order:
             return {"outcome": "unreached"}
-        limits = {number: PATIENCE * (1 + self._seconds[number]) for number in order}
+        limits = {number: self._limit(number) for number in order}
         results: list[Result] = []
         if mutant.place.code is not None:
             work = partial(self._exchanged, module, mutant, limits)
-            results = self._child(work, [60, *limits.values(), 60])
-        if not results:
-            return self._judge_anew(module, mutant, order)
-        if results[-1] == ENOUGH_TESTS:
+            results = self._child(work, [TO_IMPORT, *limits.values(), TO_IMPORT])
+        is_anew = not results
+        if is_anew:
+            limits = self._first(module, limits)
+            if not limits:
+                return {"outcome": "unreached"}
+            order = list(limits)
+            work = partial(self._imported, module, mutant, limits)
+            # The first test waits for the imports of all of them.
+            results = self._child(work, [TO_IMPORT, TO_IMPORT, *limits.values()])
+        last = results[-1] if results else IN_PLACE
+        if last == ENOUGH_TESTS:
             return {"outcome": "survived", "judges": len(results) - 2}
-        by = order[min(len(results), len(order)) - 1] if results[-1][1] else results[-1][0]
-        if results[-1][1]:
+        by = order[max(1, min(len(results), len(order))) - 1] if last[1] else last[0]
+        if last[1]:
             # It may have waited for the machine alone, and then it waits now as well.
-            self._fit.pop(frozenset({by}), None)
-        if not self._passes(by):
-            del self._seconds[by]
+            self._fit.pop((by, module.file if is_anew else ""), None)
+        if not self._passes(by, module if is_anew else None):
             return self._judge(module, mutant)
         self._kills[module.file, by] += 1
-        outcome = "hung or crashed" if results[-1][1] else "killed"
+        outcome = "hung or crashed" if last[1] else "killed"
         return {"outcome": outcome, "by": self._items[by].nodeid}
 
-    def _passes(self, number: int) -> bool:
-        """Whether a test passes in a child without a mutant: what fails there judges nothing."""
-        alone = frozenset({number})
-        if alone not in self._fit:
-            limit = PATIENCE * (1 + self._seconds[number])
+    def _limit(self, number: int) -> float:
+        return PATIENCE * (1 + self._seconds[number])
+
+    def _first(self, module: Module, limits: dict[int, float]) -> dict[int, float]:
+        """Those of long enough together that do not fail for the new import of a module alone."""
+        fit = [number for number in limits if self._fit.get((number, module.file), True)]
+        seconds = accumulate(self._seconds[number] for number in fit)
+        pairs = zip(fit, seconds, strict=True)
+        return {number: limits[number] for number, total in pairs if total <= LONG_ENOUGH}
+
+    def _passes(self, number: int, anew: Module | None) -> bool:
+        """Whether a test passes in a child without a mutant: what fails there judges nothing.
+
+        What passes only without the new import of a module judges other mutants of it.
+        """
+        case, limit = (number, anew.file if anew else ""), self._limit(number)
+        if case in self._fit:
+            return self._fit[case]
+        if anew:
+            work = partial(self._imported, anew, None, {number: limit})
+            results = self._child(work, [TO_IMPORT, TO_IMPORT])
+        else:
             results = self._child(partial(self._each, {number: limit}), [limit])
-            self._fit[alone] = bool(results) and results[0][1]
-            if not self._fit[alone]:
-                say(f"fails in a child without a mutant: {self._items[number].nodeid}")
-        return self._fit[alone]
+        self._fit[case] = bool(results) and results[-1] in {(number, True), ENOUGH_TESTS}
+        if self._fit[case]:
+            return True
+        item = self._items[number]
+        say(f"fails in a child without a mutant: {item.nodeid}")
+        # What waits for ever may do so for threads that no child has; then its neighbors do too.
+        waits = not results or results[-1] == IN_PLACE
+        for other in list(self._seconds):
+            if other == number or (waits and self._items[other].path == item.path):
+                self._fit[other, case[1]] = False
+                if not anew:
+                    del self._seconds[other]
+        return False
 
     def _order(self, module: Module, numbers: set[int]) -> list[int]:
         """A file at a time, which shares fixtures: quick ones, the module's own, what killed."""
@@ -250,56 +288,46 @@ class Runner:
         paths = {number: self._items[number].path for number in numbers}
         return sorted(numbers, key=lambda n: (first[paths[n]], paths[n], ranks[n]))
 
-    def _judge_anew(self, module: Module, mutant: Mutant, every: list[int]) -> dict[str, Any]:
-        seconds = accumulate(self._seconds[number] for number in every)
-        order = [n for n, total in zip(every, seconds, strict=True) if total <= LONG_ENOUGH]
-        limit = PATIENCE * (8 + sum(self._seconds[number] for number in order))
-        results = self._child(partial(self._imported, module, mutant, order, limit), [limit])
-        if results and results[0][1]:
-            return {"outcome": "survived", "judges": len(order)}
-        together = frozenset([-1, *order])
-        if together not in self._fit or not results:
-            unchanged = self._child(partial(self._imported, module, None, order, limit), [limit])
-            self._fit[together] = bool(unchanged) and unchanged[0][1]
-        if not self._fit[together]:
-            say(f"tests of {module.file} fail after a new import without a mutant")
-            return {"outcome": "unreached"}
-        return {"outcome": "killed" if results else "hung or crashed", "judges": len(order)}
-
-    def _each(self, limits: dict[int, float]) -> Iterator[Result]:
-        """The results of the tests; the process ends if one computes for more than its limit."""
+    def _each(self, limits: dict[int, float], tell: Tell) -> bool:
+        """Whether all tests pass; the process ends if one computes for more than its limit."""
         following: list[int | None] = [*list(limits)[1:], None]
         end = _computed() + LONG_ENOUGH
         for (number, limit), then in zip(limits.items(), following, strict=True):
-            self._failed, before = False, _computed()
+            self._failed = False
             _compute_no_longer_than(limit)
             self._run(number, then)
-            yield number, not self._failed, _computed() - before
+            tell((number, not self._failed))
+            if self._failed:
+                return False
             if _computed() > end:
-                return
+                return True
+        return True
 
     def _exchanged(
-        self, module: Module, mutant: Mutant, limits: dict[int, float]
-    ) -> Iterator[Result]:
-        """The results up to the first failure, after one that says that the mutant is in place."""
+        self, module: Module, mutant: Mutant, limits: dict[int, float], tell: Tell
+    ) -> None:
         if put_in_place(module, mutant, self._live):
-            yield -1, True, 0.0
-            for result in self._each(limits):
-                yield result
-                if not result[1]:
-                    return
-            yield ENOUGH_TESTS
+            tell(IN_PLACE)
+            if self._each(limits, tell):
+                tell(ENOUGH_TESTS)
 
     def _imported(
-        self, module: Module, mutant: Mutant | None, order: list[int], limit: float
-    ) -> Iterator[Result]:
-        _compute_no_longer_than(limit)
+        self, module: Module, mutant: Mutant | None, limits: dict[int, float], tell: Tell
+    ) -> None:
+        _compute_no_longer_than(TO_IMPORT)
         import_anew(module, mutant)
+        tell(IN_PLACE)
         temporary = self._items[0].config.option.basetemp
-        names = [self._items[number].nodeid for number in order]
-        yield -1, pytest.main([*OPTIONS, "-x", f"--basetemp={temporary}", *names]) == 0, 0.0
+        names = {self._items[number].nodeid: number for number in limits}
+        told = _Told(names, limits, tell)
+        options = [*OPTIONS, "-x", f"--basetemp={temporary}", *names]
+        if pytest.main(options, plugins=[told]) == 0:
+            tell(ENOUGH_TESTS)
+        elif not told.failed:
+            # Nothing that the tests import has come so far.
+            tell((next(iter(limits)), False))
 
-    def _child(self, work: Callable[[], Iterator[Result]], limits: list[float]) -> list[Result]:
+    def _child(self, work: Callable[[Tell], object], limits: list[float]) -> list[Result]:
         """The results of ``work`` in a child, up to the first that is not there in time.
 
         ``limits`` are in seconds of the processor, which the child holds itself to, so that other
@@ -323,9 +351,7 @@ class Runner:
             os.waitpid(child, 0)
         return results
 
-    def _be_child(
-        self, work: Callable[[], Iterator[Result]], write: int, temporary: Path
-    ) -> NoReturn:
+    def _be_child(self, work: Callable[[Tell], object], write: int, temporary: Path) -> NoReturn:
         try:
             os.setsid()
             for stream in (1, 2):
@@ -335,10 +361,29 @@ class Runner:
             config = self._items[0].config
             config.option.basetemp = temporary / "new"
             config._tmp_path_factory._basetemp = temporary  # type: ignore[attr-defined]
-            for result in work():
-                os.write(write, json.dumps(result).encode() + b"\n")
+            work(lambda result: os.write(write, json.dumps(result).encode() + b"\n"))
         finally:
             os._exit(0)
+
+
+class _Told:
+    """Tells the results of a session of its own, test by test."""
+
+    def __init__(self, names: dict[str, int], limits: dict[int, float], tell: Tell) -> None:
+        self._names, self._limits, self._tell = names, limits, tell
+        self.failed = False
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Limit what the test may compute."""
+        _compute_no_longer_than(self._limits[self._names[nodeid]])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure."""
+        self.failed |= report.failed
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Tell how the test ended."""
+        self._tell((self._names[nodeid], not self.failed))
 
 
 def _room_of_tests(module: Module) -> str:
