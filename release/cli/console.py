@@ -229,6 +229,8 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, ReleaseError):
         text = " ".join(str(error).split())
         return f"error: {text}"
+    if isinstance(error, MemoryError):
+        return "error: this takes more memory than the system gives; nothing was finished"
     if isinstance(error, OSError) and error.strerror:
         # What the system says of a file names neither the file nor what is in it.
         return f"error: {error.strerror.lower()}; check the paths of the command"

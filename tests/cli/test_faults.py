@@ -47,6 +47,12 @@ def test_a_fault_has_an_identifier_and_no_value(capsys: pytest.CaptureFixture[st
     assert fault_of(caught(1)) == fault_of(caught(1)) != fault_of(caught(2))
 
 
+def test_work_that_no_memory_holds_ends_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(lambda: len(bytes(2**62))) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "error: this takes more memory than the system gives; nothing was finished"
+
+
 def test_an_error_of_ours_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def refuses() -> int:
         raise SpecError("queries", "none")
