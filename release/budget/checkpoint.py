@@ -9,6 +9,7 @@ from pathlib import Path
 from release.budget.entries import Commit
 from release.budget.state import Replayed, keys_at, read_entry, replay
 from release.errors import LedgerError
+from release.records.files import read_plain
 from release.records.hashes import decoded, encoded
 from release.records.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.records.signing import PublicKey, SignatureError, open_note
@@ -67,7 +68,7 @@ def read_checkpoint(path: Path) -> str:
     """
     try:
         # Not read_text: it translates line ends, and the signature covers them.
-        return path.read_bytes().decode("utf-8")
+        return read_plain(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(f"{path}: no checkpoint can be read") from error
 

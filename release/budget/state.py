@@ -35,10 +35,14 @@ from release.budget.rules.filtered import FilterAccount
 from release.budget.rules.planned import PlannedAccount
 from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WITHDRAWN, PastNames
 from release.errors import LedgerError
+from release.records.files import read_plain
 from release.records.hashes import decoded, sha256
 from release.records.merkle import Peaks, leaf_hash, root
 from release.records.models import canonical, parse_plain
 from release.records.signing import PublicKey, SignatureError
+
+MOST_KEYS = 16
+"""So many keys are valid at once, at most: each may have to be tried for a signature."""
 
 _NUMBER = re.compile(r"[0-9]{8}\.json", re.ASCII)
 
@@ -237,6 +241,8 @@ class State:
         if key.name != self.origin or is_valid != (entry.action == "retire"):
             change = {"add": "added", "retire": "retired"}[entry.action]
             raise LedgerError(f"entry {entry.seq}: this key cannot be {change}")
+        if entry.action == "add" and len(self.keys) >= MOST_KEYS:
+            raise LedgerError(f"entry {entry.seq}: {MOST_KEYS} keys are valid; retire one first")
         # A ledger without a key could never be written again.
         if entry.action == "retire" and len(self.keys) == 1:
             raise LedgerError(f"entry {entry.seq}: the last key cannot be retired")
@@ -396,7 +402,7 @@ def replay(folder: Path) -> Replayed:
         for number, name in enumerate(names):
             if name != entry_file(number):
                 raise LedgerError(f"entry {number} is missing")
-            files.append((folder / name).read_bytes())
+            files.append(read_plain(folder / name))
     except OSError as error:
         raise LedgerError(f"{folder}: the ledger cannot be read") from error
     if not files:

@@ -10,14 +10,13 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from release.errors import VerificationError
+from release.records.files import MAX_FILE_BYTES
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import parse, parse_plain
 from release.records.versions import unread
 from release.spec.mechanisms import ON_STATISTIC, any_record_model, formats
 
 R = TypeVar("R", bound=BaseModel)
-
-MAX_FILE_BYTES = 2**30
 
 
 def read_file(file: str, path: Path) -> bytes:

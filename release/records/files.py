@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +15,9 @@ from pathlib import Path
 from release.errors import StorageError
 
 PUBLIC_FILE = 0o644
+
+MAX_FILE_BYTES = 2**30
+"""No file of a release or of a ledger is larger."""
 
 ASIDE, PART = ".put-", ".part-"
 """How the names of files and folders begin that are on their way to their place."""
@@ -30,6 +35,22 @@ def storage_errors(path: Path, what: str) -> Iterator[None]:
     except OSError as error:
         problem = error.strerror or type(error).__name__
         raise StorageError(f"{path}: {what} cannot be written ({problem})") from error
+
+
+def read_plain(path: Path) -> bytes:
+    """The bytes of a plain file, or of one that a link leads to.
+
+    Raises:
+        OSError: it is missing, something else, such as a pipe, or larger than 2^30 bytes.
+    """
+    # Opened without waiting: a pipe that nobody writes to would be waited for.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        if status.st_size > MAX_FILE_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read()
 
 
 def make_folder(folder: Path, mode: int) -> None:

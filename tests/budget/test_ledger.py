@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -170,6 +171,35 @@ def test_keys_rotate_by_signature_of_a_valid_one(ledger: Ledger) -> None:
     text = "\n".join((ledger.folder / CHECKPOINT).read_text().split("\n")[:3]) + "\n"
     with pytest.raises(LedgerError, match="key that is not known"):
         check_checkpoint(sign_note(text, ONE, NAME), read)
+
+
+def test_sixteen_keys_are_valid_at_once(ledger: Ledger) -> None:
+    """A change of keys does not say who has signed it, so a verifier tries each."""
+    keys = [FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in range(2, 18)]
+    *more, last = (key.public(NAME) for key in keys)
+    for key in more:
+        ledger.append(change_key("add", key, ONE, DAY))
+    refused(ledger, change_key("add", last, ONE, DAY), "16 keys are valid; retire one first")
+    ledger.append(change_key("retire", more[0], ONE, DAY))
+    ledger.append(change_key("add", last, ONE, DAY))
+    assert len(replay(ledger.folder).state.keys) == 16
+
+
+@pytest.mark.parametrize("name", ["00000001.json", CHECKPOINT])
+def test_what_is_no_plain_file_is_not_waited_for(ledger: Ledger, name: str) -> None:
+    """Nobody writes to the pipe, so that a reader would wait for ever."""
+    ledger.append(reserve("s", "r", spend("1"), DAY))
+    (ledger.folder / name).unlink()
+    os.mkfifo(ledger.folder / name)
+    with pytest.raises(LedgerError, match=r"can(not)? be read"):
+        read_ledger(ledger.folder)
+
+
+def test_a_file_too_large_for_a_ledger_is_not_read(ledger: Ledger) -> None:
+    with (ledger.folder / "00000001.json").open("wb") as file:
+        file.truncate(2**30 + 1)
+    with pytest.raises(LedgerError, match="cannot be read"):
+        replay(ledger.folder)
 
 
 def test_a_replayed_retirement_is_signed_by_a_key_that_stays(ledger: Ledger) -> None:
