@@ -82,6 +82,9 @@ def least_loss(most: int, ratio: Fraction, power: int) -> tuple[int, Fraction]:
 MULTIPLIER_BITS = 80
 """Multipliers are in units of 2^-80."""
 
+MOST_PRICED = 10**6
+"""The reach of all multipliers and their largest distance, times their number, at most."""
+
 
 @dataclass(frozen=True)
 class Multipliers:
@@ -91,7 +94,8 @@ class Multipliers:
     above 0, in units of 2^-80. Beyond the reach it is the largest of them.
 
     Raises:
-        ValueError: a multiplier below 0, or tables of different or even length.
+        ValueError: a multiplier below 0, tables of different or even length, or more prices than a
+            bound is worth.
     """
 
     of: Mapping[int, tuple[int, ...]]
@@ -102,6 +106,9 @@ class Multipliers:
             raise ValueError("multipliers need tables of one odd length, for steps of 1 or more")
         if min(map(min, self.of.values())) < 0:
             raise ValueError("a multiplier is below 0")
+        # The bound looks at so many prices: a forged distance could be any number.
+        if (self.reach + max(self.of)) * len(self.of) > MOST_PRICED:
+            raise ValueError(f"multipliers of more than {MOST_PRICED:,} distances and noises")
 
     @property
     def reach(self) -> int:

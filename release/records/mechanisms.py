@@ -239,6 +239,7 @@ class IntegerRecord(MechanismRecord):
 
     # Each compares two exact rationals, where the other families compare whole rows of integers.
     MAX_COMPARISONS = 10**6
+    MAX_DISTANCES: ClassVar[int] = 10**6
 
     mechanism: Literal["integer"] = Field(description="noise on the integers")
     noise: NoiseRecord = Field(description="the noise")
@@ -278,14 +279,17 @@ class IntegerRecord(MechanismRecord):
 
     def to_sensitivity(self) -> Sensitivity:
         """As :meth:`MechanismRecord.to_sensitivity`."""
-        steps: list[int] = []
         before = 0
         for first, last in self.distances:
-            # Checked before they are listed: a forged interval could hold any number of distances.
             if not before < first <= last < self.group[0]:
                 raise ValueError("distances are ascending intervals from 1 on, below all answers")
-            steps.extend(range(first, last + 1))
             before = last
+        # Counted before they are listed: a forged interval could hold any number of distances.
+        if sum(last - first + 1 for first, last in self.distances) > self.MAX_DISTANCES:
+            raise ValueError(f"more than {self.MAX_DISTANCES:,} distances")
+        steps: list[int] = []
+        for first, last in self.distances:
+            steps.extend(range(first, last + 1))
         return Sensitivity.on_line(self.group[0], steps)
 
     @classmethod

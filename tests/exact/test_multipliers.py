@@ -139,11 +139,20 @@ def test_no_private_noise_is_below_the_bound(power: int) -> None:
         ({0: (1,), 2: (1,)}, "steps of 1 or more"),
         ({1: (1, -1, 1)}, "below 0"),
         ({1: (1, -1, 1), 2: (1, 1, 1)}, "below 0"),
+        ({10**6: (0, 0, 0)}, "more than 1,000,000"),
+        ({1: (0,), 500_001: (0,)}, "more than 1,000,000"),
     ],
 )
 def test_tables_that_are_none_are_refused(tables: dict[int, tuple[int, ...]], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Multipliers(tables)
+
+
+@pytest.mark.parametrize(
+    "tables", [{10**6 - 1: (0, 0, 0)}, {10**6: (0,)}, {1: (0,), 500_000: (0,)}]
+)
+def test_tables_may_have_a_million_distances_and_noises(tables: dict[int, tuple[int, ...]]) -> None:
+    assert Multipliers(tables).of == tables
 
 
 def test_a_price_of_nothing_is_a_price() -> None:

@@ -357,6 +357,17 @@ def test_long_tables_of_the_ends_take_little_memory(
         assert beside(tmp_path, plain | ends, largest, rows=3) == "refused"
 
 
+@pytest.mark.parametrize("last", [10**6 + 1, 10**8, 2**51])
+def test_more_than_a_million_distances_are_counted_and_not_listed(
+    public: Path, tmp_path: Path, last: int
+) -> None:
+    plain = plain_of(public, "count") | {"group": [2**52 + 1], "distances": [[1, 5], [7, last + 1]]}
+    record = parse_mechanism("file", rfc8785.dumps(plain))
+    with pytest.raises(ValueError, match="more than 1,000,000 distances"):
+        record.to_sensitivity()
+    assert beside(tmp_path, plain, 2**52, rows=3) == "refused"
+
+
 def test_what_runs_beside_refuses_forged_files(public: Path, tmp_path: Path) -> None:
     assert beside(tmp_path, plain_of(public, "count"), 60) == "refused"
 
@@ -384,7 +395,7 @@ def test_distances_up_to_every_answer_are_refused(tmp_path: Path) -> None:
     spec = Small(rows, [asked], max_rows_per_unit=1).write(tmp_path)
     public = run_release(spec, tmp_path / "out").public
     path = public / "mechanisms" / "counted.json"
-    plain = json.loads(path.read_bytes()) | {"distances": [[1, 3_000_000]]}
+    plain = json.loads(path.read_bytes()) | {"distances": [[1, 1_000_000]]}
     path.write_bytes(rfc8785.dumps(plain))
     sum_up(public)
     with pytest.raises(VerificationError, match="δ: found 1"):
