@@ -24,6 +24,7 @@ from release.budget.ledger import (
     create_ledger,
     policy,
     read_ledger,
+    replay,
     reserve,
     revise,
     skip,
@@ -275,6 +276,10 @@ def test_a_raise_is_for_sums_alone(rule: str, scope: Scope) -> None:
     for change in changes:
         with pytest.raises(LedgerError, match="for ever; add a new scope"):
             scope.ledger.append(policy(change, DAY))
+        # A writer looks before it writes: nothing is applied.
+        state = replay(scope.ledger.folder).state
+        with pytest.raises(LedgerError, match="for ever; add a new scope"):
+            state.check(policy(change, DAY)(state))
     # The remedy of the message, and what it costs: the new scope has a guarantee of its own.
     scope.ledger.append(policy(cap.model_copy(update={"scope": "t"}), DAY))
     scope.ledger.append(reserve("t", "r", NIGHT, DAY))

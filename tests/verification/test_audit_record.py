@@ -89,6 +89,18 @@ def test_another_signer_and_another_run_are_refused(ledger: Ledger, release: Rel
         check_audit_record(signed(audited("6" * 32), OWN), release, Trust(ledger.folder))
 
 
+def test_an_entry_that_the_ledger_does_not_have_names_no_run(
+    ledger: Ledger, release: ReleaseRecord
+) -> None:
+    """The entry of a later release, as if the ledger had been cut."""
+    for sequence in (2, 3):
+        paid = LedgerRecord(scope=release.ledger.scope, sequence=sequence)
+        own = release.model_copy(update={"ledger": paid})
+        record = signed(audited(sequence=sequence), OWN)
+        with pytest.raises(VerificationError, match=r"run: found .*5555.*, expected None"):
+            check_audit_record(record, own, Trust(ledger.folder))
+
+
 def test_a_ledger_that_is_not_intact_is_refused(ledger: Ledger, release: ReleaseRecord) -> None:
     entry = ledger.folder / "00000001.json"
     entry.write_bytes(entry.read_bytes().replace(RUN.encode(), b"6" * 32))

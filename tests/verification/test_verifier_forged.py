@@ -571,6 +571,7 @@ def test_a_file_has_the_bytes_of_its_sum(file: str, bundles: Bundles) -> None:
     [
         ("neighbors: replace_one", "neighbors: nobody", "spec.yaml: schema: "),
         ("epsilon: '1000'", "epsilon: '12'", "release.json: charges: "),
+        ("place:\n  - a\n", "place:\n  - a\n  - a\n", "spec.yaml: keys: found keys.place: a key"),
     ],
 )
 def test_a_spec_is_one_that_allows_the_release(

@@ -13,7 +13,7 @@ from release.errors import BudgetError, LedgerError
 from release.exact.composition import renyi
 from release.exact.composition.distribution import of_charge
 from release.exact.composition.together import together
-from release.exact.numbers import format_up
+from release.exact.numbers import format_exact, format_up
 from tests.budget.entries import reservation
 
 MILLIONTH = Fraction(1, 10**6)
@@ -86,6 +86,13 @@ def test_cuts_take_their_own_part_of_delta() -> None:
     assert spend(FilterAccount(cap()), [failing, failing, charge("0.1")]) == 3
     # A δ that nothing is set aside for, not even for what rounding leaves.
     assert spend(FilterAccount(cap(cuts="0")), [charge("0.1")]) == 0
+
+
+def test_cuts_may_be_used_to_the_last() -> None:
+    failing = charge("0.1", "0.0000000004")
+    cut = FilterAccount(cap()).fields(failing, None)["cut"]
+    whole = format_exact(2 * Fraction(cut))
+    assert spend(FilterAccount(cap(cuts=whole)), [failing] * 3) == 2
 
 
 def test_nothing_spent_is_nothing_and_one_release_is_its_own_epsilon() -> None:
