@@ -69,6 +69,7 @@ class Faults:
     """Collects the faults of independent checks, so that a person sees all of them at once."""
 
     errors: list[SpecError] = field(default_factory=list)
+    _fields: set[str] = field(default_factory=set)
 
     @contextmanager
     def caught(self) -> Iterator[None]:
@@ -80,10 +81,9 @@ class Faults:
 
     def add(self, error: SpecError) -> None:
         """Add a fault, and those that come with it; a field is told of once."""
-        fields = {fault.field for fault in self.errors}
-        for fault in (SpecError(error.field, error.problem), *error.others):
-            if fault.field not in fields:
-                self.errors.append(fault)
+        faults = [SpecError(error.field, error.problem), *error.others]
+        self.errors += [fault for fault in faults if fault.field not in self._fields]
+        self._fields.update(fault.field for fault in faults)
 
     def refuse(self) -> None:
         """Raise all that was found as one error.
@@ -188,6 +188,10 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered[:12]) + (", …" if len(ordered) > 12 else "")
 
 
+_MOST_NAMES, _LONGEST_NAME = 2000, 200
+"""Among so many names, and to names of so many letters, a similar one is looked for."""
+
+
 def unknown_name(name: object, names: Collection[str]) -> str:
     """The message for a name that does not exist: a similar one, and those that do exist."""
     # ``name`` is any value of a spec: a number in YAML is a wrong name too.
@@ -211,6 +215,9 @@ def no_file(path: Path) -> str:
 
 def nearest(name: str, names: Collection[str]) -> str | None:
     """The one of ``names`` that was probably meant; None where none is similar."""
+    # Of long lists and long names nobody has mistyped one letter, and each pair takes its time.
+    if len(names) > _MOST_NAMES or len(name) > _LONGEST_NAME:
+        return None
     # Folded, because a name in capitals has no letter in common with the one that was meant.
     folded = {candidate.casefold(): candidate for candidate in sorted(names, reverse=True)}
     near = difflib.get_close_matches(name.casefold(), list(folded), 1)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter, neg
 from typing import TypeAlias
 
@@ -262,6 +262,8 @@ class JointDomain:
         return Group(tuple(map(attrgetter("size"), self.parts)))
 
 
+# A spec and each of its queries ask again and again, and a million edges take half a second.
+@lru_cache(maxsize=4)
 def levels(low: int, high: int, count: int) -> AnswerDomain:
     """``count`` equal levels from ``low`` to ``high``; labels are the least integers of the levels.
 
