@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from release.errors import Faults, SpecError, listed, nearest, unknown_name
+from release.errors import MOST_FAULTS, Faults, SpecError, listed, nearest, unknown_name
 from release.exact.channel import MOST_PROBABILISTIC, MOST_ROWS, channel_fits, probabilistic_fits
 from release.exact.losses import LossName, line_fits, table_loss
 from release.exact.privacy import Definition
@@ -22,6 +22,7 @@ from release.spec.demands import check_demands
 from release.spec.domains import MAX_ANSWERS
 from release.spec.expressions.places import expression_checks
 from release.spec.guarantees import TableLoss
+from release.spec.key_sets import MOST_KEYS, size_of
 from release.spec.load import SpecFile, open_named, parse_models, read_text, renamed
 from release.spec.losses import acceptance_of
 from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unseen
@@ -127,11 +128,18 @@ def _check_columns(spec: Spec, faults: Faults) -> None:
         # No neighbor has another value of it and the same values of what it is computed from.
         problem = f"{attribute!r} is derived; name the column that it is derived from"
         faults.add(SpecError("privacy.attribute", problem))
+    # Each is built as text: a range of a few letters names a million.
+    if sum(map(size_of, spec.keys.values())) > MOST_KEYS:
+        faults.add(SpecError("keys", f"more than {MOST_KEYS:,} keys in all; declare fewer"))
     named = {f"privacy.fixed[{place}]": name for place, name in enumerate(spec.privacy.fixed)}
     named |= {f"keys.{column}": column for column in spec.keys}
     for place, column in named.items():
         if column not in every:
-            faults.add(SpecError(place, unknown_name(column, every)))
+            # What is not shown needs no similar name, for which all columns are looked through.
+            is_shown = len(faults.errors) < MOST_FAULTS
+            faults.add(
+                SpecError(place, unknown_name(column, every) if is_shown else "is not there")
+            )
 
 
 def _check_expressions(spec: Spec, faults: Faults) -> None:
@@ -271,10 +279,13 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
         _check_kind(spec, at, query, columns)
     faults.refuse()
     _check_relation(spec, at, query)
+    size = query.answers.size
+    if size > MAX_ANSWERS and query.is_narrow and len(query.parts) == 1:
+        reason = f"more than {MAX_ANSWERS:,} answers are for a count; declare fewer"
+        raise SpecError(f"{at}.domain", reason)
     check_shared(spec, at, query)
     check_mechanism(at, query)
     check_demands(at, query)
-    size = query.answers.size
     if len(query.parts) > 1 and size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
     if query.is_released:

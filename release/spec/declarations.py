@@ -175,6 +175,11 @@ class KeyRange(Model):
 
     range: Pair = Field(description="the first and the last integer, both included")
 
+    @property
+    def size(self) -> int:
+        """How many integers it has, none if they are the wrong way round."""
+        return max(0, self.range[1] - self.range[0] + 1)
+
 
 class KeyFile(Model):
     """The keys in a file of their own, its path relative to the spec."""

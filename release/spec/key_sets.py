@@ -14,6 +14,9 @@ from release.spec.declarations import ColumnType, KeyFile, KeyRange, KeyValue
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.spec.model import Spec
 
+MOST_KEYS = 2**21
+"""The keys of all lists and ranges of a spec, at most."""
+
 _MOST_BYTES = 64 * 2**20
 """The largest key file: a million keys of 64 letters."""
 
@@ -44,6 +47,16 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
     return check_keys(at, values)
 
 
+def size_of(declared: Sequence[KeyValue] | KeyRange | KeyFile) -> int:
+    """How many keys a list or a range names, none of them built; 0 for a file.
+
+    A range that is too long by itself, which :func:`listed_keys` refuses, counts as the longest.
+    """
+    if isinstance(declared, KeyFile):
+        return 0
+    return min(declared.size, MAX_ANSWERS) if isinstance(declared, KeyRange) else len(declared)
+
+
 def listed_keys(at: str, declared: Sequence[KeyValue] | KeyRange, kind: ColumnType) -> list[str]:
     """The keys of a list or a range as the column's values are written, in their order.
 
@@ -58,8 +71,8 @@ def listed_keys(at: str, declared: Sequence[KeyValue] | KeyRange, kind: ColumnTy
     if not -INTEGER_LIMIT < first <= last < INTEGER_LIMIT:
         problem = "write [first, last] with first at most last, both within ±(2^31 - 2)"
         raise SpecError(at, problem)
-    if last - first >= MAX_ANSWERS:
-        raise SpecError(at, f"{last - first + 1} keys; at most {MAX_ANSWERS}")
+    if declared.size > MAX_ANSWERS:
+        raise SpecError(at, f"{declared.size} keys; at most {MAX_ANSWERS}")
     return list(map(str, range(first, last + 1)))
 
 

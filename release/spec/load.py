@@ -35,6 +35,9 @@ from release.spec.tabulations.open import open_tabulation
 from release.spec.tabulations.opened import OpenTabulation
 
 MAX_SPEC_BYTES = 4 * 2**20
+
+_LONGEST_INTEGER = 4000
+"""Characters of an integer; the models say which of them are too large, and name the field."""
 SPEC_JSON = "spec.json"
 """The file of a public bundle that holds :func:`spec_json`."""
 _BEGIN = "dp-release init writes a first spec for a table"
@@ -241,6 +244,15 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
+    # YAML 1.1 reads 1:30 in base 60, in time that grows with the square of the length.
+    if len(node.value) > _LONGEST_INTEGER:
+        line = node.start_mark.line + 1
+        raise SpecError(f"line {line}", f"an integer of {len(node.value)} characters; shorten it")
+    return int(loader.construct_yaml_int(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 

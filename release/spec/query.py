@@ -51,6 +51,9 @@ class Query(Model):
     runs_again: ClassVar[bool] = False
     """Whether its sensitivity is computed by a run on every neighbor of the table."""
 
+    is_narrow: ClassVar[bool] = True
+    """Whether what a unit can change is listed answer by answer, so that there are 10^6 at most."""
+
     kind: str = Field(description="the kind of query")
 
     name: Name = Field(description="the name of the query and of its files")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from release.budget.cost import charges
 from release.bundle.schemas import FOLDER, schema_texts
-from release.errors import BudgetError, ReleaseError, SpecError
+from release.errors import BudgetError, ReleaseError, SpecError, nearest
 from release.queries.kinds.joint import TupleQuery
 from release.queries.read import parse_spec, read_spec
 from release.spec.declarations import ColumnType
@@ -269,6 +269,68 @@ def test_a_range_of_keys_is_bounded(ends: list[int], says: str, tmp_path: Path) 
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
     with pytest.raises(SpecError, match=f"^{re.escape(says)}"):
         read_spec(tmp_path / "spec.yaml")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_keys_of_all_columns_are_counted_before_they_are_built(more: int) -> None:
+    spec = plain()
+    columns = {f"k{number}": "integer" for number in range(4)}
+    (table,) = spec["tables"].values()
+    table["columns"] |= columns
+    spec["keys"] = {name: {"range": [1, 500_000]} for name in columns} | {"place": ["a", "b"]}
+    spec["keys"]["k0"] = {"range": [1, 2**21 - 1_500_002 + more]}
+    text = yaml.safe_dump(spec).encode()
+    if not more:
+        assert parse_spec(text).keys
+        return
+    with pytest.raises(SpecError, match=r"^keys: more than 2,097,152 keys in all"):
+        parse_spec(text)
+
+
+@pytest.mark.parametrize("noise", ["on_answer", "on_statistic"])
+@pytest.mark.parametrize("kind", ["mode", "per_unit"])
+def test_only_a_count_has_more_than_a_million_answers(kind: str, noise: str) -> None:
+    """What a unit can change is listed for others, answer by answer."""
+    spec = Small([], [query("count", sensitivity="global", by=[])]).plain()
+    wide = {"ordered": {"min": 0, "max": 2**52}}
+    asked = spec["queries"][0]
+    asked |= {"domain": wide, "mechanism": "integer"}
+    assert parse_spec(yaml.safe_dump(spec).encode()).queries[0].answers.size == 2**52 + 1
+    asked |= {"kind": kind, "of": "wh"}
+    if kind == "mode":
+        asked |= {"noise": noise, "mechanism": "best"}
+    if kind == "per_unit":
+        asked["by"] = ["unit"]
+        spec["keys"]["unit"] = ["u1"]
+        spec["privacy"] |= {"neighbors": "attribute", "attribute": "wh"}
+    with pytest.raises(SpecError, match="more than 1,000,000 answers are for a count"):
+        parse_spec(yaml.safe_dump(spec).encode())
+
+
+@pytest.mark.parametrize("text", ["1" + ":1" * 100_000, "0b" + "1" * 5000, "1" * 4001])
+def test_a_long_integer_is_not_converted(text: str) -> None:
+    """Text in base 60, which YAML 1.1 has, takes time that grows with the square of its length."""
+    with pytest.raises(SpecError, match=r"^line 2: an integer of \d+ characters; shorten it"):
+        parse_spec(f"release: x\nnumber: {text}\n".encode())
+
+
+def test_for_what_is_not_shown_no_similar_name_is_looked_for() -> None:
+    spec = plain()
+    (table,) = spec["tables"].values()
+    table["columns"] |= {f"column_{number}": "integer" for number in range(1000)}
+    spec["privacy"]["fixed"] = [f"kolumn_{number}" for number in range(1000)]
+    with pytest.raises(SpecError, match="did you mean 'column_0'") as error:
+        parse_spec(yaml.safe_dump(spec).encode())
+    assert len(error.value.others) == 999
+    assert "did you mean" in str(error.value.others[18])
+    assert str(error.value.others[19]) == "privacy.fixed[20]: is not there"
+
+
+def test_a_similar_name_is_looked_for_among_two_thousand_short_ones() -> None:
+    names = [f"column_{number}" for number in range(2000)]
+    assert nearest("kolumn_7", names) == "column_7"
+    assert nearest("kolumn_7", [*names, "more"]) is None
+    assert nearest("x" * 201, ["x" * 200]) is None
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])

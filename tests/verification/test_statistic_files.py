@@ -162,6 +162,7 @@ FORGED: list[tuple[str, Plain, str]] = [
     ("of_two", {"ratio": "1"}, "ε"),
     ("of_two", {"mechanism": "modular"}, "schema"),
     ("sum", {"guarantee": {"definition": "pure", "epsilon": "2", "delta": "0"}}, "epsilon"),
+    ("sum", {"guarantee": {"definition": "pure", "epsilon": "1", "delta": "0.1"}}, "delta: found"),
     ("tops", {"members": 1}, "members"),
     ("tops", {"touched": 2, "weight": 1}, "touched"),
     ("tops", {"counts": False}, "outputs"),
@@ -293,6 +294,13 @@ def test_what_no_mechanism_draws_is_refused(
     with pytest.raises(VerificationError) as error:
         check_released("data/table.parquet", path, spec.release.id, query, 2)
     assert told in str(error.value)
+
+
+def test_more_than_a_million_rows_are_not_read(public: Path, spec: Spec) -> None:
+    """A column of equal values takes a few bytes of a file, whatever the number of its rows."""
+    (query,) = (each for each in spec.released if each.name == "mean")
+    with pytest.raises(VerificationError, match="cells: found 1000001, expected at most 1000000"):
+        check_released("data/mean.parquet", public, spec.release.id, query, 10**6 + 1)
 
 
 def test_a_histogram_is_read_and_estimated_by_category(public: Path) -> None:

@@ -31,6 +31,7 @@ from release.bundle.tables.parquet import (
 )
 from release.errors import VerificationError
 from release.exact.domain import Codes
+from release.spec.domains import MAX_ANSWERS
 from release.spec.query import Query
 from release.tables.columns import number_column, text_column
 
@@ -122,6 +123,9 @@ def check_released(
     Raises:
         VerificationError: the first check that fails.
     """
+    # The rows are read before they are counted against the keys.
+    if cells > MAX_ANSWERS:
+        raise VerificationError(file, "cells", f"{cells}", f"at most {MAX_ANSWERS}")
     try:
         data = path.read_bytes()
         parquet = pq.ParquetFile(source_of(data))

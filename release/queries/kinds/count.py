@@ -30,6 +30,8 @@ from release.spec.query import DomainQuery
 class CountQuery(DomainQuery, SummedQuery):
     """The number of rows that meet ``where``, clamped to an ordered domain from 0 or more."""
 
+    is_narrow = False
+
     kind: Literal["count"] = Field(description="the kind of query")
     of: str | None = Field(default=None, description="the privacy unit, to count units, not rows")
 

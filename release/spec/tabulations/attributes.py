@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from release.errors import SpecError, unknown_name
 from release.exact.tables.structure import numbered
 from release.spec.declarations import ColumnType
-from release.spec.key_sets import check_keys, listed_keys
+from release.spec.key_sets import check_keys, listed_keys, size_of
 from release.spec.model import Spec
 from release.spec.tabulations.model import Grouping, Impossible, Tabulation
 from release.spec.tabulations.opened import (
@@ -48,6 +48,8 @@ def attributes_of(spec: Spec, place: int) -> Attributes:
             the categories, or nothing that is possible.
     """
     declared, at = spec.tabulations[place], f"tabulations[{place}]"
+    if _named(declared) > MOST_COMBINATIONS:
+        raise SpecError(at, f"more than {MOST_COMBINATIONS:,} categories are named; name fewer")
     kinds = spec.table_columns(declared.table)
     categories = _categories(at, declared, kinds)
     by_name = {}
@@ -66,6 +68,17 @@ def attributes_of(spec: Spec, place: int) -> Attributes:
     if zeros and not possible_combinations(categories, zeros).any():
         raise SpecError(f"{at}.constraints", "every combination is impossible; leave some possible")
     return Attributes(categories, by_name, tuple(zeros))
+
+
+def _named(declared: Tabulation) -> int:
+    """How many categories attributes, classes and impossible combinations name, none built."""
+    listings = [*declared.attributes.values()]
+    for grouping in declared.groupings.values():
+        listings.extend(grouping.classes.values())
+    for constraint in declared.constraints:
+        if isinstance(constraint, Impossible):
+            listings.extend(constraint.impossible.values())
+    return sum(map(size_of, listings))
 
 
 def _categories(

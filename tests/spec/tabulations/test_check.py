@@ -266,6 +266,28 @@ def test_more_than_a_million_combinations_are_refused() -> None:
         )
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_million_categories_are_named_at_most(more: int) -> None:
+    """Of attributes, of classes and of what is impossible: a range of a few letters names many."""
+    half = 2**18
+    classes = {"low": {"range": [0, half // 2 - 1]}, "high": {"range": [half // 2, half - 1]}}
+    changes: list[tuple[str, Any]] = [
+        (T + "attributes.race", ["a", "b"]),
+        (T + "attributes.age", {"range": [0, half - 1]}),
+        (T + "groupings", {"adult": {"of": "age", "classes": classes}}),
+        (T + "publish", {"county": [["race"]], "tract": [[]]}),
+    ]
+    impossible: list[dict[str, Any]] = [{"age": {"range": [1, half - 1]}}] * 2
+    zeros = [*impossible, *[{"race": ["a"], "age": [0]}] * more]
+    changes.append((T + "constraints", [{"impossible": zero} for zero in zeros]))
+    if not more:
+        assert parsed(*changes).tabulations[0].groupings
+        return
+    with pytest.raises(SpecError, match="more than 1,048,576 categories are named") as error:
+        parsed(*changes)
+    assert error.value.field == "tabulations[0]"
+
+
 @pytest.mark.parametrize(
     "changes",
     [
