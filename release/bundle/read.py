@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from release.errors import VerificationError
 from release.records.files import MAX_FILE_BYTES
+from release.records.hashes import sha256_of_file
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import parse, parse_plain
 from release.records.versions import unread
@@ -25,13 +26,27 @@ def read_file(file: str, path: Path) -> bytes:
     Raises:
         VerificationError: it is missing, a link, or too large.
     """
+    _check_file(file, path)
+    return path.read_bytes()
+
+
+def hash_of_file(file: str, path: Path) -> str:
+    """The SHA-256 of a file as :func:`read_file` takes them, without holding it in memory.
+
+    Raises:
+        VerificationError: as :func:`read_file`.
+    """
+    _check_file(file, path)
+    return sha256_of_file(path)
+
+
+def _check_file(file: str, path: Path) -> None:
     # A link could lead out of the bundle, so that another file would be verified than published.
     if path.is_symlink() or not path.is_file():
         raise VerificationError(file, "file", "nothing or no plain file", "a file")
     # Before it is read: a release of strangers may be as large as their patience.
     if path.stat().st_size > MAX_FILE_BYTES:
         raise VerificationError(file, "size", str(path.stat().st_size), f"at most {MAX_FILE_BYTES}")
-    return path.read_bytes()
 
 
 def read_record(model: type[R], file: str, path: Path) -> R:

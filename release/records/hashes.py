@@ -7,12 +7,19 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def sha256(data: bytes) -> str:
     """SHA-256 in hexadecimal, for public bytes only."""
     # A hash of confidential bytes could be guessed by trying values; those get a commitment.
     return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a public file in hexadecimal, without holding the file in memory."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def commit(key: bytes, data: bytes) -> str:

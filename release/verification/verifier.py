@@ -23,6 +23,7 @@ from release.bundle.acceptance import judged
 from release.bundle.evidence.record import AUDIT, AuditRecord
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.read import (
+    hash_of_file,
     on_answers,
     parse_mechanism,
     read_any_mechanism,
@@ -56,7 +57,7 @@ from release.exact.numbers import format_exact, format_up
 from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity, rows_read
-from release.records.hashes import commit, sha256
+from release.records.hashes import commit
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import (
     MechanismCommitment,
@@ -317,7 +318,7 @@ def _check_sums(public: Path) -> dict[str, str]:
     expect(SUMS, "order", list(sums), sorted(sums))
     expect(SUMS, "file set", _files_in(public), sorted([*sums, SUMS]))
     for file, expected in sums.items():
-        expect(file, "SHA-256", sha256(read_file(file, public / file)), expected)
+        expect(file, "SHA-256", hash_of_file(file, public / file), expected)
     return sums
 
 

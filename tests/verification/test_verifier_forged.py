@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -306,6 +307,17 @@ def test_sums_have_one_form(
     lines = (bundles.public / SUMS).read_text("ascii").splitlines(keepends=True)
     (bundles.public / SUMS).write_text("".join(change(lines)), "utf-8")
     assert bundles.refused().startswith(f"{SUMS}: {says}: ")
+
+
+def test_a_file_is_hashed_without_being_held(bundles: Bundles) -> None:
+    """A sparse file of 2^30 bytes takes a few on the disk, and so may be part of any release."""
+    size = 2**26
+    with (bundles.public / "report.html").open("r+b") as file:
+        file.truncate(size)
+    tracemalloc.start()
+    assert bundles.refused().startswith("report.html: SHA-256: ")
+    assert tracemalloc.get_traced_memory()[1] < size // 4
+    tracemalloc.stop()
 
 
 def test_a_release_that_is_not_there_is_no_release(tmp_path: Path) -> None:
