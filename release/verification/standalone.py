@@ -2415,7 +2415,7 @@ def main(arguments: list[str]) -> int:
         release = Release(options.public, options.auditor, trust)
     except UsageError as error:
         parser.error(str(error))
-    except (RefusedError, OSError, StopIteration, *FORMLESS) as error:
+    except (RefusedError, OSError, StopIteration, MemoryError, *FORMLESS) as error:
         formless = f"a file is not of its form: {type(error).__name__}: "
         show(f"refused: {'' if type(error) is RefusedError else formless}{error}")
         return 1
