@@ -309,6 +309,13 @@ def bundle_files(folder: Path) -> dict[str, bytes]:
     return files
 
 
+def read_file(path: Path, name: str) -> bytes:
+    """The bytes of a plain file; a pipe would have no end."""
+    plain = path.is_file() and path.stat().st_size <= 2**30
+    need(plain, name, "file", "none or another", "a plain file of at most 2^30 bytes")
+    return path.read_bytes()
+
+
 @lru_cache(maxsize=40_000, typed=True)
 def number(text: Any) -> Fraction:
     """The value of an exact number; a spec may hold an integer in its place."""
@@ -1017,7 +1024,7 @@ class Ledger:
         same("ledger", "files", names, [f"{n:08}.json" for n in range(len(names))])
         need(names, "ledger", "entries", "none", "one or more")
         for name in names:
-            self.follow((folder / name).read_bytes(), name)
+            self.follow(read_file(folder / name, name), name)
 
     def follow(self, data: bytes, file: str) -> None:
         """Apply the next entry."""
@@ -1976,7 +1983,7 @@ class Release:
             return
         keys, every, owners = list(trust.keys), set(trust.keys), set[Key]()
         if ledger is not None and trust.folder is not None:
-            own = (trust.folder / "checkpoint").read_text("utf-8")
+            own = read_file(trust.folder / "checkpoint", "checkpoint").decode()
             _, size, _, owners = ledger.check_checkpoint("checkpoint", own, trust.witnesses)
             same("checkpoint", "size", size, len(ledger.entries))
             need(self.name in ledger.public, "ledger", "commit", self.name)
