@@ -1469,16 +1469,23 @@ def on_integers(file: str, plain: Plain, query: Query) -> Compared:
             inside = low <= at + min(shift, 0) and at + count + max(shift, 0) <= low + near
             need(count >= 1 and inside and shift != before, file, name, (count, shift))
             at, before = at + count, shift
-    distances: set[int] = set()
-    for first, last in plain["distances"]:
-        apart = max(distances, default=-1) + 1 < first <= last < min(size, 10**7 + 1)
-        need(apart, file, "distances", (first, last), "ascending intervals")
-        distances |= set(range(first, last + 1))
+    distances = distances_of(file, plain, size)
     check_complete(file, query, 1, distances)
     compared = noise.proved(file, distances, epsilon)
     if plain["design"]["bound_of"] == ON_THE_LINE:
         check_line_bound(file, plain, noise, distances)
     return compared, lambda far, step: noise.cell({s for s in distances if s <= far}, step)
+
+
+def distances_of(file: str, plain: Plain, size: int) -> set[int]:
+    """The distances of noise on the integers, which are counted before the set is built."""
+    count, before = 0, -1
+    for first, last in plain["distances"]:
+        apart = before + 1 < first <= last < size
+        need(apart, file, "distances", (first, last), "ascending intervals")
+        count, before = count + last - first + 1, last
+    need(count <= 10**6, file, "distances", count, "at most 10^6 in all")
+    return {s for first, last in plain["distances"] for s in range(first, last + 1)}
 
 
 def check_line_bound(file: str, plain: Plain, noise: Noise, distances: set[int]) -> None:
@@ -1525,6 +1532,8 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
     right = all(len(each) == 2 * reach + 1 for each in prices.values())
     right = right and len(prices) == len(listed) and prices.keys() <= distances
     need(right, file, "multipliers", sorted(prices), "distances, once, and lists of one length")
+    work = (reach + max(prices)) * len(prices)
+    need(work <= 10**6, file, "multipliers", work, "at most 10^6 (number times reach)")
     tops, values = {s: max(each) for s, each in prices.items()}, []
 
     def price(s: int, k: int) -> int:
@@ -2222,9 +2231,8 @@ class Release:
         file = f"sensitivity/{name}.json"
         distances, stated = None, mechanism.get("sensitivity")
         if mechanism["mechanism"] != "modular":
-            of = mechanism.get("distances") or [[abs(a - b)] * 2 for a, b in mechanism["pairs"]]
-            distances = sorted({s for first, last in of for s in range(first, last + 1)})
-            size = mechanism["group"][0]
+            size, of = mechanism["group"][0], {abs(a - b) for a, b in mechanism.get("pairs", [])}
+            distances = sorted(of or distances_of(file, mechanism, size))
             stated = [[s] for s in sorted({c for d in distances for c in (d, size - d)})]
             need(1 in distances, file, "distances", distances, "1 among them")
         expected = {

@@ -257,17 +257,17 @@ def test_a_field_that_fits_is_read(made: Callable[[], Made], change: Plain) -> N
     check(query, plain)
 
 
-def test_distances_reach_as_far_as_the_largest_bound_of_rows() -> None:
-    for last in (10**7, 10**7 + 1):
+def test_there_are_a_million_distances_at_most() -> None:
+    for last in (10**6 - 1, 10**6, 2**52):
         query, plain = integer()
-        plain["distances"], plain["group"] = [[1, 1], [last, last]], [2**53 - 1]
+        plain["distances"], plain["group"] = [[1, last], [2**53 - 2, 2**53 - 2]], [2**53 - 1]
         plain["recomputed"] = deltas([([*MASSES.values()], [0] * 5)], WHOLE, "1/2")
         plain["recomputed"]["delta_probabilistic"] = "1"
         query["domain"] = {"integers": {}}
-        if last == 10**7:
+        if last < 10**6:
             check(query, plain)
             continue
-        with refused(f"{FILE}: distances: found (10000001, 10000001), expected ascending"):
+        with refused(f"{FILE}: distances: found {last + 1}, expected at most 10^6 in all"):
             check(query, plain)
 
 
@@ -472,6 +472,18 @@ def test_multipliers_have_one_form(listed: list[Plain]) -> None:
     plain = {"guarantee": APPROXIMATE, "design": {"multipliers": listed}}
     with refused("f: multipliers: found "):
         standalone.priced_bound("f", plain, {1, 2, 3}, 1)
+
+
+def test_the_work_on_multipliers_is_counted_before_it_is_done() -> None:
+    most = 10**6 // 2 - 2
+    for far in (most, most + 1, 2**52):
+        listed = [PRICED[0], PRICED[1] | {"distance": far}]
+        plain = {"guarantee": APPROXIMATE | {"delta": "0"}, "design": {"multipliers": listed}}
+        if far == most:
+            standalone.priced_bound("f", plain, {1, far}, 1)
+            continue
+        with refused(f"f: multipliers: found {2 * far + 4}, expected at most 10^6 (number times"):
+            standalone.priced_bound("f", plain, {1, far}, 1)
 
 
 def on_the_line(least: str, loss: str = "error_rate", **design: Any) -> Made:

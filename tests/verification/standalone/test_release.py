@@ -511,6 +511,9 @@ def test_distances_of_neighbors_are_those_of_the_mechanism(
     far: Plain = {"mechanism": "integer", "distances": [[2, 3]], "group": [9]}
     with refused("sensitivity/q.json: distances: found [2, 3], expected 1 among them"):
         sample.check_sensitivity("q", files, far)
+    with refused("sensitivity/q.json: distances: found 4503599627370496, expected at most 10^6"):
+        wide: Plain = {"mechanism": "integer", "distances": [[1, 2**52]], "group": [2**53 - 1]}
+        sample.check_sensitivity("q", files, wide)
 
 
 def test_charges_are_counted_in_fractions(sample: standalone.Release) -> None:
