@@ -28,7 +28,7 @@ from functools import cached_property, lru_cache, reduce
 from itertools import accumulate, chain, islice, pairwise, permutations, product
 from itertools import combinations_with_replacement as multisets
 from math import ceil, comb, gcd, isqrt, lcm, prod
-from operator import getitem
+from operator import getitem, mul
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -425,6 +425,13 @@ def members(listed: Any) -> list[str]:
     return texts
 
 
+def few(at: str, listed: Iterable[Any], most: int) -> None:
+    """Lists and ranges have so many members in all, counted before any of them is built."""
+    ends = (each.get("range", (1, 0)) if type(each) is dict else (1, len(each)) for each in listed)
+    total = sum(max(0, last - first + 1) for first, last in ends)
+    need(total <= most, "spec.json", at, f"{total} in all", f"at most {most}")
+
+
 class Query:
     """A query of the spec, or a table of a tabulation, and what follows from it (4)."""
 
@@ -470,6 +477,7 @@ class Query:
         columns = spec.columns.get(plain["table"], {})
         keys = [column in spec.keys and columns.get(column, "-")[0] in "sid" for column in by]
         alone = plain.get("max_rows_per_unit", 1) == 1 and "attribute" in spec.privacy
+        rule(self.kind == "count" or prod(self.group) <= 10**6, f"{at}.domain", self.group)
         right = unit not in by and bool(columns)
         if "per_unit" in kinds:
             right = self.per_unit and by == [unit] and alone
@@ -705,6 +713,7 @@ class Spec:
         self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2
         self.fixed: list[str] = self.privacy.get("fixed", [])
         self.keys: Plain = plain.get("keys", {})
+        few("keys", self.keys.values(), 2**21)
         self.in_files = {c for c, of in self.keys.items() if isinstance(of, dict) and "file" in of}
         self.plain_columns, self.columns = dict[str, Plain](), dict[str, Plain]()
         self.check_columns()
@@ -759,7 +768,12 @@ class Spec:
         columns, rows = self.columns.get(plain["table"], {}), self.privacy["max_rows_per_unit"]
         rule("attribute" not in self.privacy and rows == 1, f"{at}: rows of a unit", rows)
         attributes, groupings = plain.get("attributes", {}), plain.get("groupings", {})
+        stated = [grouping["classes"] for grouping in groupings.values()]
+        stated += [each.get("impossible", {}) for each in plain.get("constraints", [])]
+        few(f"{at}: categories", chain(*(of.values() for of in (attributes, *stated))), 2**20)
         categories = {name: len(members(of)) for name, of in attributes.items()}
+        right = all(0 < most <= 2**20 for most in accumulate(categories.values(), mul))
+        rule(right, f"{at}: combinations", len(categories))
         read = [levels[-1], *attributes]
         keys = [columns.get(column, "-")[0] in "sid" for column in read]
         free = not set(self.fixed) & set(read) and unit not in (*read, *levels)
@@ -1439,6 +1453,8 @@ def channel(file: str, plain: Plain, query: Query) -> Compared:
     """A row of weights for each true code [32-40]."""
     size, total = query.group[0], int(plain["total"])
     rows = [list(map(int, row)) for row in plain["rows"]]
+    fits = len(rows) == size and size * len(plain["pairs"]) <= 10**9
+    need(fits, file, "rows, pairs", len(rows), f"{size}, and at most 10^9 numbers to compare")
     same(file, "rows", [(len(row), sum(row)) for row in rows], [(size, total)] * size)
     need(max(map(max, rows)) < total, file, "rows", "no noise", "noise")
     distances = {abs(a - b) for a, b in plain["pairs"]}

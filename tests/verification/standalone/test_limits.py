@@ -10,8 +10,16 @@ import pytest
 
 from release.verification import standalone
 from tests.sample import FOLDER
-from tests.verification.standalone.alone import refused
+from tests.verification.standalone.alone import (
+    Plain,
+    asked,
+    plain_spec,
+    query_of,
+    refused,
+    unpublished,
+)
 from tests.verification.standalone.test_ledger import genesis, read
+from tests.verification.standalone.test_tabulated import tabulated
 
 PUBLIC = FOLDER / "public" / "small"
 
@@ -51,3 +59,86 @@ def test_a_checkpoint_is_a_plain_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint")
     with refused("checkpoint: file: found none or another"):
         standalone.Release(PUBLIC, None, trust)
+
+
+def test_a_group_of_more_than_a_million_is_that_of_a_count() -> None:
+    wide = {"domain": {"ordered": {"min": 0, "max": 2**52}}}
+    assert query_of(asked("count", **wide)).group == [2**52 + 1]
+    large = {"domain": {"ordered": {"min": 1, "max": 10**6}}}
+    for kind in ("mode", "quantiles"):
+        assert query_of(asked(kind, **large)).group == [10**6]
+        with refused("spec.json: own.domain: found [4503599627370497]"):
+            query_of(asked(kind, **wide))
+    grid = {"low": 0, "high": 10**6 - 1, "step": 1, "scale": "1"}
+    summed = {k: each for k, each in asked("sum", of="kwh", grid=grid).items() if k != "bins"}
+    assert query_of(summed).group == [10**6]
+    with refused("spec.json: own.domain: found [1000001]"):
+        query_of(summed | {"grid": grid | {"high": 10**6}})
+
+
+def test_a_tuple_has_a_million_answers_at_most() -> None:
+    for most, says in ((999, ""), (1000, "spec.json: own.domain: found [1000, 1001]")):
+        sizes = {"a": 999, "b": most}
+        parts = [
+            unpublished("count", name, domain={"ordered": {"min": 0, "max": largest}})
+            for name, largest in sizes.items()
+        ]
+        if not says:
+            assert query_of(asked("tuple", of=["a", "b"]), *parts).group == [1000, 1000]
+            continue
+        with refused(says):
+            query_of(asked("tuple", of=["a", "b"]), *parts)
+
+
+def test_all_key_sets_have_two_million_keys_at_most() -> None:
+    plain = plain_spec(asked("count"))
+    half: Plain = {"range": [1, 2**20]}
+    plain["keys"] = {"day": half, "kind": {"range": [1, 2**20 - 3]}, "place": ["a", "b", "c"]}
+    sizes = standalone.Spec(plain).key_sizes([])
+    assert sum(sizes.values()) == 2**21
+    plain["keys"]["born"] = {"file": "days.csv"}
+    standalone.Spec(plain)
+    plain["keys"]["sort"] = ["x"]
+    with refused("spec.json: keys: found 2097153 in all, expected at most 2097152"):
+        standalone.Spec(plain)
+    # A range that is none does not make room for others.
+    plain["keys"]["sort"] = {"range": [9, 1]}
+    plain["keys"]["kind"] = half
+    with refused("spec.json: keys: found 2097155 in all"):
+        standalone.Spec(plain)
+
+
+def test_a_tabulation_names_a_million_categories_at_most() -> None:
+    whole: Plain = {"range": [1, 2**18]}
+    change: Plain = {
+        "attributes": {"kind": whole},
+        "groupings": {
+            name: {"of": "kind", "classes": {"all": whole}} for name in ("age", "status")
+        },
+        "publish": {"land": [[]], "place": [["age"]]},
+        "constraints": [{"impossible": {"kind": whole}}],
+    }
+    assert tabulated(change).categories == {"people": {"kind": 2**18, "age": 1, "status": 1}}
+    named = {"range": [1, 2**18 + 1]}
+    for more in (
+        {"attributes": {"kind": named}},
+        {"groupings": change["groupings"] | {"more": {"of": "kind", "classes": {"a": [1]}}}},
+        {"constraints": [{"impossible": {"kind": named}}]},
+        {"constraints": change["constraints"] + [{"impossible": {"kind": [1]}}]},
+    ):
+        with refused("spec.json: people: categories: found 1048577 in all, expected at most 1"):
+            tabulated(change | more)
+    with refused("spec.json: people: categories: found 315359232 in all"):
+        tabulated(change | {"attributes": {f"k{i}": {"range": [1, 2**20]} for i in range(300)}})
+
+
+def test_the_categories_of_a_tabulation_make_a_million_combinations_at_most() -> None:
+    change: Plain = {"groupings": {}, "publish": {"land": [[]], "place": [[]]}}
+    two: Plain = {"sort": {"range": [1, 2**10]}, "kind": {"range": [1, 2**10]}}
+    assert tabulated(change | {"attributes": two})
+    for more in ({"range": [1, 2**10 + 1]}, []):
+        with refused("spec.json: people: combinations: found 2"):
+            tabulated(change | {"attributes": two | {"kind": more}})
+    many = {f"k{i}": ["x", "y"] for i in range(20_000)}
+    with refused("spec.json: people: combinations: found 20000"):
+        tabulated(change | {"attributes": many})

@@ -153,7 +153,8 @@ def test_a_tuple_has_the_domains_of_its_parts() -> None:
 Case = tuple[list[Plain], Plain, str]
 """Queries, fields of ``privacy``, and what the refusal names; nothing if there is none."""
 
-PARTS = [unpublished("count", name) for name in "abcdefgh"]
+SMALL: Plain = {"domain": {"ordered": {"min": 0, "max": 3}}}
+PARTS = [unpublished("count", name, **SMALL) for name in "abcdefgh"]
 DECLARED: Plain = {"sensitivity": {"declared": [[1, 0], [0, 1]]}}
 BOTH = asked("tuple", of=["a", "b"])
 COUNTED = asked("count", guarantee=PURE | {"least": "epsilon"})
