@@ -1087,6 +1087,7 @@ class Ledger:
         """Add or retire a key, as a valid one signed."""
         key, retire = read_key(entry["key"]), entry["action"] == "retire"
         same(file, "key.name", key.name, self.entries[0]["origin"])
+        need(retire or len(keys) < 16, file, "key", len(keys) + 1, "at most 16 valid at once")
         signers = [each for each in keys if not (retire and each == key)]
         need((key in keys) == retire and is_own(file, entry, signers), file, "key", entry["action"])
         keys.remove(key) if retire else keys.append(key)

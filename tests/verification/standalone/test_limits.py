@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from release.records.keys.files import FileSigner
 from release.verification import standalone
 from tests.sample import FOLDER
 from tests.verification.standalone.alone import (
@@ -18,7 +20,7 @@ from tests.verification.standalone.alone import (
     refused,
     unpublished,
 )
-from tests.verification.standalone.test_ledger import genesis, read
+from tests.verification.standalone.test_ledger import KEY, change_key, genesis, read
 from tests.verification.standalone.test_tabulated import tabulated
 
 PUBLIC = FOLDER / "public" / "small"
@@ -59,6 +61,17 @@ def test_a_checkpoint_is_a_plain_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint")
     with refused("checkpoint: file: found none or another"):
         standalone.Release(PUBLIC, None, trust)
+
+
+def test_sixteen_keys_are_valid_at_once(tmp_path: Path) -> None:
+    keys = [FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in range(3, 19)]
+    added = [change_key("add", key, KEY) for key in keys]
+    ledger = read(tmp_path / "right", genesis(), *added[:15])
+    assert len(ledger.keys[-1]) == 16
+    retired = [*added[:15], change_key("retire", keys[0], KEY), added[15]]
+    assert len(read(tmp_path / "other", genesis(), *retired).keys[-1]) == 16
+    with refused("00000016.json: key: found 17, expected at most 16 valid at once"):
+        read(tmp_path / "wrong", genesis(), *added)
 
 
 def test_a_group_of_more_than_a_million_is_that_of_a_count() -> None:
