@@ -47,7 +47,6 @@ NEVER_READ = (
     "of one among others; residuals; stores",
 )
 
-
 PAGE = "what docs/design/format.md says"
 
 
@@ -249,8 +248,7 @@ def misfit(value: Any, form: str, at: str = "") -> str:
 
 def check_form(file: str, value: Any, form: str, at: str = "") -> None:
     """Refuse a value that is not of a form."""
-    wrong = misfit(value, form, at)
-    if wrong:
+    if wrong := misfit(value, form, at):
         raise RefusedError(f"{file}: {wrong}")
 
 
@@ -1333,7 +1331,8 @@ class Noise:
         """The profile of a cell that moves by these distances; empty if it is rough."""
         chosen, work, is_far = self.size(distances)
         if not is_far and work <= 3 * 10**5:
-            return values_of_pairs([self.pairs(s * each) for each in chosen for s in (1, -1)], step)
+            pairs = (self.pairs(sign * each) for each in chosen for sign in (1, -1))
+            return largest([values_of_pair(each, step) for each in pairs], step)
         ratio = self.step_ratio() if self.is_unimodal else None
         if ratio is None:
             return []
@@ -1392,9 +1391,9 @@ def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mech
     need(2 <= total < most and total & (total - 1) == 0, file, "total", total, "a power of two")
     ratio, stated, design = below_e(epsilon), plain["recomputed"], plain["design"]
     compared, cell = (modular, channel, on_integers)[FAMILIES.index(family)](file, plain, query)
-    deltas = [Fraction(each.excess(ratio), SCALE * each.total) for each in compared]
-    approximate = max(deltas, default=Fraction(1))
-    masses = [Fraction(each.above[each.count(ratio)], each.total) for each in compared]
+    found = [(each.excess(ratio), each.above[each.count(ratio)], each.total) for each in compared]
+    deltas, masses = ([Fraction(each[i], each[2]) for each in found] for i in (0, 1))
+    approximate = max(deltas, default=Fraction(SCALE)) / SCALE
     probabilistic = Fraction(approximate > 0) if family == "integer" else max(masses)
     own = approximate if entry["definition"] == "approximate" else probabilistic
     need(own <= delta, file, "guarantee", f"δ {up(own, 20)}", entry["delta"])
@@ -1412,8 +1411,8 @@ def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mech
     return own, cell
 
 
-Compared = tuple[list[Pairs], Cell]
-"""All pairs of distributions, and the profile of a cell."""
+# All pairs of distributions, which are read once, and the profile of a cell.
+Compared = tuple[Iterable[Pairs], Cell]
 
 
 def modular(file: str, plain: Plain, query: Query) -> Compared:
@@ -1426,8 +1425,8 @@ def modular(file: str, plain: Plain, query: Query) -> Compared:
     same(file, "sensitivity", vectors, sorted(query.both_ways(vectors)))
     check_complete(file, query, 0, vectors)
     need(len(weights) * len(vectors) <= 10**9, file, "size", len(vectors), "at most 10^9 in all")
-    moved = ((min(v[0], group[0] - v[0]), weights, rolled(weights, group, v)) for v in vectors)
-    return compared_within(moved, total)
+    apart = [(min(v[0], group[0] - v[0]), v) for v in vectors]
+    return compared_within(apart, lambda v: (weights, rolled(weights, group, v)), total)
 
 
 def rolled(weights: list[int], group: list[int], by: Vector) -> list[int]:
@@ -1440,14 +1439,24 @@ def rolled(weights: list[int], group: list[int], by: Vector) -> list[int]:
     return [weight for part in parts for weight in rolled(part, group[1:], by[1:])]
 
 
-def compared_within(of: Iterable[tuple[int, list[int], list[int]]], total: int) -> Compared:
-    """All pairs, and of a cell those of the distances up to d; a 0 stands for all."""
-    pairs = [(s, Pairs(Counter(zip(p, q, strict=True)), total)) for s, p, q in of]
+def compared_within(
+    apart: list[tuple[int, Any]], of: Callable[[Any], tuple[list[int], list[int]]], total: int
+) -> Compared:
+    """One pair after another; of a cell those of the distances up to d, and a 0 stands for all."""
 
     def cell(far: int, step: Fraction) -> list[int]:
-        return values_of_pairs([each for s, each in pairs if s <= far or far == 0], step)
+        lists, work, compared = dict[frozenset[Any], list[int]](), 0, 0
+        for p, q in (of(place) for s, place in apart if s <= far or far == 0):
+            counts = Counter(zip(p, q, strict=True))
+            masses, compared = frozenset(counts.items()), compared + len(p)
+            if masses not in lists:
+                lists[masses] = values_of_pair(Pairs(counts, total), step)
+                work += len(masses) + len(lists[masses])
+            if work > 3 * 10**5 or compared > 10**7:
+                return []
+        return largest(list(lists.values()), step)
 
-    return [each for _, each in pairs], cell
+    return (Pairs(Counter(zip(*of(place), strict=True)), total) for _, place in apart), cell
 
 
 def channel(file: str, plain: Plain, query: Query) -> Compared:
@@ -1462,7 +1471,8 @@ def channel(file: str, plain: Plain, query: Query) -> Compared:
     check_complete(file, query, 1, distances)
     expected = [[a, b] for a, b in permutations(range(size), 2) if abs(a - b) in distances]
     same(file, "pairs", plain["pairs"], expected)
-    return compared_within(((abs(a - b), rows[a], rows[b]) for a, b in expected), total)
+    apart = [(abs(a - b), (rows[a], rows[b])) for a, b in expected]
+    return compared_within(apart, lambda pair: pair, total)
 
 
 def check_complete(file: str, query: Query, which: int, stated: Iterable[Any]) -> None:
@@ -1727,18 +1737,14 @@ class Losses(NamedTuple):
         return moment / PARTS, min(Fraction(1), cut / PARTS)
 
 
-def values_of_pairs(compared: list[Pairs], step: Fraction) -> list[int]:
-    """Upper bounds of δ at the losses 0, h, 2h, … over all pairs."""
-    most, lists = min(LONGEST, int(100 / step) + 1), []
-    for pairs in compared:
-        values: list[int] = []
-        p, q = pairs.finite
-        ratio = -1
-        while len(values) < most and p * SCALE > ratio * q:
-            ratio = below_e(len(values) * step)
-            values.append(min(PARTS, -(-PARTS * pairs.excess(ratio) // (SCALE * pairs.total))))
-        lists.append(values)
-    return largest(lists, step)
+def values_of_pair(pairs: Pairs, step: Fraction) -> list[int]:
+    """Upper bounds of δ at the losses 0, h, 2h, …, up to the first that repeats for ever."""
+    most, values, ratio = min(LONGEST, int(100 / step) + 1), list[int](), -1
+    p, q = pairs.finite
+    while len(values) < most and p * SCALE > ratio * q:
+        ratio = below_e(len(values) * step)
+        values.append(min(PARTS, -(-PARTS * pairs.excess(ratio) // (SCALE * pairs.total))))
+    return values
 
 
 def pure_values(
@@ -1894,7 +1900,6 @@ PROOF = (
     r"(?s)\Ac2sp\.org/tlog-proof@v1\nextra (\S+)\nindex (0|[1-9][0-9]*)\n"
     r"((?:\S{44}\n){0,63})\n(.+)"
 )
-
 
 # The fixed texts of section 10.
 REPEATED = ("unit", "neighbors", "max_rows_per_unit")
@@ -2345,9 +2350,8 @@ class Release:
         asserted = [sum((pair[i] for pair in hidden), Fraction(0)) for i in (0, 1)]
         both = [sum((each.charge[i] for each in charged), Fraction(0)) for i in (0, 1)]
         within = total[0] <= caps[0] and total[1] <= caps[1] and total[1] < 1
-        need(
-            within, RECORD, "charges", list(map(exact, total)), f"at most {list(map(exact, caps))}"
-        )
+        stated, most = list(map(exact, total)), list(map(exact, caps))
+        need(within, RECORD, "charges", stated, f"at most {most}")
         names = {each.entry["definition"] for each in charged if each.delta > 0}
         if spec.composes_exactly and total[1] > 0:
             names = {"approximate"}
@@ -2389,11 +2393,7 @@ class Release:
         is_stated = "epsilon" in slot
         fits = is_stated and all(a <= b for a, b in zip(numbers(entry), numbers(slot), strict=True))
         need(fits or not empirical, "ledger", "slot", entry["slot"], "one of the stated ε and δ")
-        if (
-            own is not None
-            and (is_stated or number(slot["profile"]["step"]) == own.step)
-            and not fits
-        ):
+        if not fits and own and (is_stated or number(slot["profile"]["step"]) == own.step):
             values, bounds = own.values(), values_of(slot, own.step)
             length = max(len(values), len(bounds))
             values += values[-1:] * (length - len(values))

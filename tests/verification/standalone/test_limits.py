@@ -149,7 +149,8 @@ def test_the_categories_of_a_tabulation_make_a_million_combinations_at_most() ->
     change: Plain = {"groupings": {}, "publish": {"land": [[]], "place": [[]]}}
     two: Plain = {"sort": {"range": [1, 2**10]}, "kind": {"range": [1, 2**10]}}
     assert tabulated(change | {"attributes": two})
-    for more in ({"range": [1, 2**10 + 1]}, []):
+    wrong: list[Any] = [{"range": [1, 2**10 + 1]}, []]
+    for more in wrong:
         with refused("spec.json: people: combinations: found 2"):
             tabulated(change | {"attributes": two | {"kind": more}})
     many = {f"k{i}": ["x", "y"] for i in range(20_000)}

@@ -408,6 +408,47 @@ def test_large_groups_are_compared_up_to_a_limit(monkeypatch: pytest.MonkeyPatch
             standalone.modular("f", plain, query)
 
 
+def compared(*apart: tuple[int, list[int]], total: int = 8) -> tuple[list[int], Any]:
+    """Which pairs are made when they are read, and the profile of a cell; q is p in each."""
+    made: list[int] = []
+
+    def of(masses: list[int]) -> tuple[list[int], list[int]]:
+        made.append(len(masses))
+        return masses, masses
+
+    pairs, cell = standalone.compared_within(list(apart), of, total)
+    assert made == []
+    assert next(iter(pairs)).total == total
+    assert made == [len(apart[0][1])]
+    made.clear()
+    return made, cell
+
+
+def test_one_pair_is_compared_after_another() -> None:
+    made, cell = compared((1, [1, 2]), (2, [3]), (3, [4, 4, 4]))
+    for far, sizes in ((1, [2]), (2, [2, 1]), (3, [2, 1, 3]), (9, [2, 1, 3]), (0, [2, 1, 3])):
+        assert cell(far, Fraction(1)) == [0]
+        assert made == sizes
+        made.clear()
+
+
+def test_many_masses_leave_a_profile_rough() -> None:
+    half = list(range(1, 150_000))
+    # Each list has a value for each of its masses, and one.
+    _, cell = compared((1, half), (2, half[::-1]), (2, [*half[:-1], 7 * 10**6]), (3, [1]))
+    assert cell(2, Fraction(1)) == [0]
+    assert cell(3, Fraction(1)) == []
+
+
+def test_many_comparisons_leave_a_profile_rough() -> None:
+    ones = [1] * 10**6
+    made, cell = compared(*[(1, ones)] * 10, (2, [1]), (3, [1]))
+    assert cell(1, Fraction(1)) == [0]
+    made.clear()
+    assert cell(3, Fraction(1)) == []
+    assert len(made) == 11
+
+
 @pytest.mark.parametrize("distances", [{1}, {1, 2}, {2, 4}, {3}, {1, 2, 3, 4, 5}, {3, 6, 9, 12}])
 @pytest.mark.parametrize("epsilon", ["0.01", "1/2", "3"])
 def test_the_closed_bound_is_that_of_the_package(distances: set[int], epsilon: str) -> None:

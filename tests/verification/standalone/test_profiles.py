@@ -220,7 +220,7 @@ def test_values_of_pairs_are_those_of_the_package(
     of: dict[tuple[int, int], int], step: Fraction
 ) -> None:
     total = sum(p * times for (p, _), times in of.items())
-    found = standalone.values_of_pairs([standalone.Pairs(of, total)], step)
+    found = standalone.largest([standalone.values_of_pair(standalone.Pairs(of, total), step)], step)
     pairs = [pair for pair, times in of.items() for _ in range(times)]
     expected = profile_of_weights(pairs, total, step, standalone.LONGEST - 1).shortened()
     assert found == list(expected.values)
@@ -229,14 +229,14 @@ def test_values_of_pairs_are_those_of_the_package(
 @pytest.mark.parametrize(("step", "count"), [("1", 101), ("50", 3), ("33.5", 3), ("33", 4)])
 def test_values_end_at_a_loss_of_a_hundred(step: str, count: int) -> None:
     endless = standalone.Pairs({(10**48, 1): 1}, 10**48)
-    values = standalone.values_of_pairs([endless], Fraction(step))
+    values = standalone.values_of_pair(endless, Fraction(step))
     assert len(values) == count
 
 
 def test_values_end_at_their_largest_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standalone, "LONGEST", 8)
     endless = standalone.Pairs({(10, 1): 1}, 10)
-    assert len(standalone.values_of_pairs([endless], TENTH)) == 8
+    assert len(standalone.values_of_pair(endless, TENTH)) == 8
     for in_range in (False, True):
         for steps, count in ((7, 8), (8, 8), (9, 8)):
             values = standalone.pure_values(steps * TENTH, NOTHING, TENTH, in_range=in_range)
