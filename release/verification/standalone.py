@@ -20,7 +20,7 @@ import json
 import re
 import sys
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from decimal import MAX_EMAX, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
@@ -115,25 +115,23 @@ Vector = int|int*; Changes declared:Vector*; Costs table:Number*
 Query name:NAME kind,table,where?,mechanism?:str title?,units?:Text by,constraints?:str*
     max_rows_per_unit?:COUNT guarantee?:Guarantee target?:TARGET share?:Number
     sensitivity?:empirical|global|Changes loss?:error_rate|absolute|squared|noise_squared|Costs
-    parameters?:NAME>Number prior?:Number* objective?:mean|worst_case
-Ends min,max:int; Bins low,high:int count:COUNT; Grid low,high,step:int scale:Number; Nothing
-Cyclic cyclic:COUNT; Nominal nominal:str*; Ordered ordered:Ends; Integers integers:Nothing
-Binned bins:Bins; Domain = Cyclic|Nominal|Ordered
-Noisy Query of:str noise?:on_statistic|on_answer clamp?:int*; Count Query of?:str
-    domain:Ordered|Integers; Mode Noisy domain:Domain count?:units|rows weight?:str
+    parameters?:NAME>Number prior?:Number* objective?:mean|worst_case; Ends min,max:int
+Bins low,high:int count:COUNT; Grid low,high,step:int scale:Number; Nothing; Cyclic cyclic:COUNT
+Nominal nominal:str*; Ordered ordered:Ends; Integers integers:Nothing; Binned bins:Bins
+Domain = Cyclic|Nominal|Ordered; Noisy Query of:str noise?:on_statistic|on_answer clamp?:int*
+Count Query of?:str domain:Ordered|Integers; Mode Noisy domain:Domain count?:units|rows weight?:str
 Top Query of,noise?:str domain:Domain count?:units|rows k:1..50 counts?,histogram?:bool
     cell_size?:int; Median Noisy bins:Bins; Min Median rank?:COUNT; Max Min
 In_bins Median values?:int*; On_grid Noisy grid:Grid; Sum = In_bins|On_grid; Mean = In_bins|On_grid
 Shares Query of,noise?:str at:Number* clamp?:int* cell_size?:int; Shares_in_bins Shares bins:Bins
 Shares_of_points Shares domain:Ordered; Quantiles = Shares_in_bins|Shares_of_points
-Per_unit Query of:str domain:Domain; Tuple Query of:str*; Sql Query sql:str
-    domain:Cyclic|Ordered|Binned
+Per_unit Query of:str domain:Domain; Tuple Query of:str*
+Sql Query sql:str domain:Cyclic|Ordered|Binned
 Figures epsilon,delta:EXACT; Claim Figures definition:Definition; Committed commitment:COMMITMENT
 File path:str sha256:DIGEST; Output File rows:int; Declared Margin output:Output
-Charged Claim cells:int charge:Figures output:Output
-Entry Charged name,kind,mechanism:str by:str* domain:object parallel:bool
-    sensitivity_source:empirical|global|declared guarantee_kind:instance-specific|worst-case
-    mechanism_file:File|Committed
+Charged Claim cells:int charge:Figures output:Output; Entry Charged name,kind,mechanism:str by:str*
+    domain:object parallel:bool sensitivity_source:empirical|global|declared
+    guarantee_kind:instance-specific|worst-case mechanism_file:File|Committed
 Level level:str areas:int margins:str** output:Output
 Measured Charged Margin name:str mechanism_file:File
 Tabulated name,table:str noise:geometric|gaussian objective:EXACT levels:Level* measured:Measured*
@@ -147,33 +145,29 @@ Software dp_release,python,duckdb,highs:VERSION source:DIGEST environment:Enviro
 Record schema,release_id,kind,published,title,curator,contact,purpose,period,license:str
     privacy:Relation guarantee:Released expressions?:Expression* queries:Entry*
     tabulations?:Tabulated* composition:Composition sampling:Sampling ledger:Account
-    invariants,post_processing,withheld,limits:str* software:Software
-Call call:str of:object*; Cast cast:Type of:object; Tail period:int ratio:WHOLE
+    invariants,post_processing,withheld,limits:str* software:Software; Call call:str of:object*
+Cast cast:Type of:object; Tail period:int ratio:WHOLE
 Noise low:int lengths:int* weights:WHOLE* left,right:Tail|null
 Profile step:EXACT values:WHOLE* patterns:int**
 Mechanism schema,query,mechanism:str guarantee:Claim profile?:Profile
 Recomputed delta_probabilistic,delta_approximate:EXACT epsilon_everywhere:str
 Accuracy p_exact,mean_absolute,p_within_1:EXACT; Multiplier distance:int prices:WHOLE*
 Design method,loss,solver:str objective,bounded_loss,lower_bound,gap:EXACT bound_of:BOUNDED
-    bound:proved|solver notes:NOTE* multipliers:Multiplier*
-On_answer Mechanism group:int* total:WHOLE directed:bool recomputed:Recomputed accuracy:Accuracy
-    design:Design
+    bound:proved|solver notes:NOTE* multipliers:Multiplier*; On_answer Mechanism group:int*
+    total:WHOLE directed:bool recomputed:Recomputed accuracy:Accuracy design:Design
 Modular On_answer weights:WHOLE* sensitivity:int**; Channel On_answer rows:WHOLE** pairs:int**
-Integer On_answer noise:Noise low_end,high_end,distances:int**
-Spread Mechanism spread:int; Two_categories Spread ratio:WHOLE
-Permute_and_flip Two_categories candidates:int; Exponential_mechanism Permute_and_flip
-Gap_table Spread categories,cap:int weights:WHOLE**; Noisy_sums Spread sums:int noise:Noise
-Joint_quantiles Permute_and_flip shares:EXACT* sublevels:int
+Integer On_answer noise:Noise low_end,high_end,distances:int**; Spread Mechanism spread:int
+Two_categories Spread ratio:WHOLE; Permute_and_flip Two_categories candidates:int
+Exponential_mechanism Permute_and_flip; Gap_table Spread categories,cap:int weights:WHOLE**
+Noisy_sums Spread sums:int noise:Noise; Joint_quantiles Permute_and_flip shares:EXACT* sublevels:int
 Quantile_tree Permute_and_flip shares:EXACT* rows:int replaced:bool block:COUNT
 Top_canonical Two_categories categories,members,touched,weight:int replaced:bool
 Top_peeled Top_canonical; Top_histogram Top_canonical counts,histogram:bool
 Signature keyid:DIGEST sig:str; Envelope payload,payloadType:str signatures:Signature*
-Period Figures every:day|month|year; Curve step:EXACT values:WHOLE*
-Times name:ID times:1..100000; Stated_slot Times Figures declared?:bool
-Curved_slot Times profile:Curve
-Slot = Stated_slot|Curved_slot
-Cap Figures scope:str period?:Period|null rule?:basic|pld|renyi_filter order?:int cuts?:EXACT
-    planned?:Slot*
+Period Figures every:day|month|year; Curve step:EXACT values:WHOLE*; Times name:ID times:1..100000
+Stated_slot Times Figures declared?:bool; Curved_slot Times profile:Curve
+Slot = Stated_slot|Curved_slot; Cap Figures scope:str period?:Period|null
+    rule?:basic|pld|renyi_filter order?:int cuts?:EXACT planned?:Slot*
 Dated seq:int prev:HASHED date,kind:str; Named Dated release_id:str; Store Dated uri:str
 Genesis Dated origin:str scopes:Cap* keys:str*; Policy Dated cap:Cap
 Key Dated action:add|retire key,signature:str; Commit Named attestation:HASHED
@@ -707,8 +701,7 @@ class Spec:
         plain = self.plain = without_null(published)
         check_form("spec.json", plain, "Spec")
         self.privacy: Plain = plain["privacy"]
-        # A unit is added or removed, or it is replaced.
-        self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2
+        self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2  # one is replaced
         self.fixed: list[str] = self.privacy.get("fixed", [])
         self.keys: Plain = plain.get("keys", {})
         few("keys", self.keys.values(), 2**21)
@@ -1028,7 +1021,8 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self.entries, self.leaves = list[Plain](), list[bytes]()
         self.keys = list[list[Key]]()  # those that are valid after each entry
-        self.standing = list[Plain]()  # the reserves whose charges count
+        self.standing = list[Plain]()  # the reserves whose charges count, and their sums
+        self.paid = defaultdict[tuple[str, str, str], Fraction](Fraction)
         self.caps, self.open = dict[str, Plain](), dict[str, Plain]()
         self.committed = dict[str, int]()
         self.said: dict[str, dict[str, str]] = {"withdraw": {}, "skip": {}, "revise": {}}
@@ -1104,6 +1098,7 @@ class Ledger:
         if kind == "reserve":
             self.open[name] = entry
             self.standing.append(entry)
+            self.pay(entry, 1)
             need(entry["scope"] in self.caps, file, "scope", entry["scope"])
             self.check_cap(entry, file)
         elif kind in ("commit", "abort"):
@@ -1112,8 +1107,15 @@ class Ledger:
                 self.committed[name] = entry["seq"]
             elif not entry["drawn"]:
                 self.standing.remove(reserve)
+                self.pay(reserve, -1)
         else:
             self.said[kind][name] = by
+
+    def pay(self, entry: Plain, sign: int) -> None:
+        """Add a charge to what its scope has paid, in all and in each period, or take it off."""
+        days = ["", *(entry["date"][:length] for length in OF_A_DAY.values())]
+        for day, name in product(days, {"epsilon", "delta", "cut"} & entry.keys()):
+            self.paid[entry["scope"], day, name] += sign * number(entry[name])
 
     def check_cap(self, entry: Plain, file: str) -> None:
         """What stands in the scope, with this entry, is within its cap (7.3, 7.9)."""
@@ -1127,7 +1129,7 @@ class Ledger:
             named = sum(each["slot"] == entry["slot"] for each in standing)
             need(named <= slots.get(entry["slot"], 0), file, "slot", entry["slot"], "a free one")
         elif rule == "renyi_filter":
-            moments, cuts = Fraction(1), sum(number(each["cut"]) for each in standing)
+            moments, cuts = Fraction(1), self.paid[cap["scope"], "", "cut"]
             for each in standing:
                 moments = Fraction(ceil(moments * number(each["moment"]) * 10**30), 10**30)
             need(number(entry["moment"]) >= 1 and moments <= moment_cap(cap), file, "moment")
@@ -1136,8 +1138,8 @@ class Ledger:
             bounds = [("", cap)]
             bounds += [(entry["date"][: OF_A_DAY[period["every"]]], period)] if period else []
             for (day, bound), name in product(bounds, ("epsilon", "delta")):
-                paid = (number(each[name]) for each in standing if each["date"].startswith(day))
-                need(sum(paid) <= number(bound[name]), file, f"cap {day}", name, bound[name])
+                paid = self.paid[cap["scope"], day, name]
+                need(paid <= number(bound[name]), file, f"cap {day}", name, bound[name])
 
     @property
     def public(self) -> set[str]:
@@ -1892,8 +1894,7 @@ def plan_keeps(cap: Plain) -> bool:
 RECORD = "release.json"
 ATTESTATION = "attestation.dsse.json"
 AUDIT = "audit.json"
-OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)
-"""What the bundle of one release has, and a folder of bundles has not."""
+OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)  # what no folder of several bundles has
 FILES = (RECORD, "report.html", "spec.json", "spec.yaml", "datapackage.json", "registry.yaml")
 EVIDENCE = ("none", "signed", "paid", "witnessed")
 PROOF = (
@@ -1902,7 +1903,6 @@ PROOF = (
 )
 
 # The fixed texts of section 10.
-REPEATED = ("unit", "neighbors", "max_rows_per_unit")
 RELATIONS = {
     "replace_one": "all rows of one {unit} are replaced by those of another{shared}",
     "add_remove": "all rows of one {unit} are removed, or those of a new one added{shared}",
@@ -2055,8 +2055,7 @@ class Release:
         else:
             give = "give --witness KEY of one that cosigned"
             self.lacks("witnessed", f"that the ledger only grew: {give}")
-        later = ledger.said["revise"].get(self.name)
-        if later is not None:
+        if later := ledger.said["revise"].get(self.name):
             self.tested.append(f"the ledger: revised, {later} takes its place")
 
     def check_attestation(self, keys: list[Key]) -> None:
@@ -2097,7 +2096,7 @@ class Release:
                 invariants.append(f"{name}: {IMPOSSIBLE}")
         expected = {
             **{"release_id" if name == "id" else name: str(about[name]) for name in about},
-            **{f"privacy.{name}": privacy[name] for name in REPEATED},
+            **{f"privacy.{n}": privacy[n] for n in ("unit", "neighbors", "max_rows_per_unit")},
             **{"privacy.fixed": spec.fixed, "privacy.enforced_by": ENFORCED_BY},
             "privacy.adjacency_text": relation.format(shared=shared, **privacy),
             "ledger.scope": spec.plain["budget"]["scope"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,16 @@ from tests.verification.standalone.alone import (
     refused,
     unpublished,
 )
-from tests.verification.standalone.test_ledger import KEY, change_key, genesis, read
+from tests.verification.standalone.test_ledger import (
+    BASIC,
+    FILTER,
+    KEY,
+    abort,
+    change_key,
+    genesis,
+    read,
+    reserve,
+)
 from tests.verification.standalone.test_tabulated import tabulated
 
 PUBLIC = FOLDER / "public" / "small"
@@ -156,3 +166,31 @@ def test_the_categories_of_a_tabulation_make_a_million_combinations_at_most() ->
     many = {f"k{i}": ["x", "y"] for i in range(20_000)}
     with refused("spec.json: people: combinations: found 20000"):
         tabulated(change | {"attributes": many})
+
+
+def test_charges_are_added_to_what_is_paid(tmp_path: Path) -> None:
+    """Sums of fractions whose denominators are large and different are made once."""
+    period = {"every": "month", "epsilon": "0.9", "delta": "0.9"}
+    entries = [genesis(BASIC | {"period": period})]
+    for number in range(150):
+        tiny = f"1/{10**390 + 2 * number + 1}"
+        entries.append(reserve(f"r{number}", tiny, delta=tiny))
+    entries += [abort("r149", drawn=False), reserve("last", "0.5", delta="1/4")]
+    ledger = read(tmp_path, *entries)
+    standing = [Fraction(each["epsilon"]) for each in ledger.standing]
+    assert len(standing) == 150
+    paid = sum(standing[1:], standing[0])
+    for day in ("", "2024", "2024-03", "2024-03-01"):
+        assert ledger.paid["s", day, "epsilon"] == paid
+        assert ledger.paid["s", day, "delta"] == paid - Fraction(1, 4)
+
+
+def test_cuts_are_added_to_what_is_paid(tmp_path: Path) -> None:
+    cap = FILTER | {"cuts": "0.3", "delta": "0.9", "epsilon": "3"}
+    cuts = [reserve("a", moment="1", cut="0.1"), reserve("b", moment="1", cut="1/5")]
+    ledger = read(tmp_path / "right", genesis(cap), *cuts)
+    assert ledger.paid["s", "", "cut"] == Fraction(3, 10)
+    freed = [*cuts, abort("a", drawn=False), reserve("c", moment="1", cut="0.1")]
+    read(tmp_path / "freed", genesis(cap), *freed)
+    with refused("00000003.json: cut: found 0.000001, expected 0.3 in all"):
+        read(tmp_path / "wrong", genesis(cap), *cuts, reserve("c", moment="1", cut="0.000001"))
