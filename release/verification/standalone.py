@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import MAX_EMAX, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
+from io import BytesIO
 from itertools import accumulate, chain, islice, pairwise, permutations, product
 from itertools import combinations_with_replacement as multisets
 from math import ceil, comb, gcd, isqrt, lcm, prod
@@ -286,9 +287,9 @@ def sha(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def bundle_files(folder: Path) -> dict[str, bytes]:
-    """All files of a bundle by path; links, empty folders and nested ones are refused [1]."""
-    files = {}
+def bundle_files(folder: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The files of a bundle that are read, and all digests; no links, no nested folders [1]."""
+    files, sums, whole, held = dict[str, bytes](), dict[str, str](), 0, 0
     need(folder.is_dir(), str(folder), "folder", "none", "a bundle")
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -297,8 +298,15 @@ def bundle_files(folder: Path) -> dict[str, bytes]:
             right = path.parent == folder and any(path.iterdir())
         need(right and not path.is_symlink(), name, "file set", "another", "files, in one folder")
         if path.is_file():
-            files[name] = path.read_bytes()
-    return files
+            size, is_read = path.stat().st_size, path.suffix in ("", ".json", ".proof")
+            whole, held = whole + size, held + size * is_read
+            right = whole <= 2**32 and held <= 2**29
+            need(right, name, "size", whole, "at most 2^32 bytes in all, and 2^29 that are read")
+            if is_read:
+                files[name] = path.read_bytes()
+            with BytesIO(files[name]) if is_read else path.open("rb") as data:
+                sums[name] = hashlib.file_digest(data, "sha256").hexdigest()
+    return files, sums
 
 
 def read_file(path: Path, name: str) -> bytes:
@@ -1947,11 +1955,11 @@ class Release:
     """A release: what was proved and tested of it, and what was asked for and could not be read."""
 
     def __init__(self, public: Path, auditor: Path | None, trust: Trust) -> None:
-        self.trust, self.files = trust, bundle_files(public)
+        self.trust, (self.files, sums) = trust, bundle_files(public)
         self.proved, self.missing = list[str](), list[str]()
         # SHA256SUMS lists all other files with their digests, in order [2-4].
-        names = sorted(self.files.keys() - {"SHA256SUMS"})
-        self.sums = {name: sha(self.files[name]).hex() for name in names}
+        names = sorted(sums.keys() - {"SHA256SUMS"})
+        self.sums = {name: sums[name] for name in names}
         lines = self.files["SHA256SUMS"].decode("ascii").split("\n")
         for line, name in zip(lines, names, strict=False):
             need(not misfit(name, "PATH"), name, "path", name)
@@ -2207,11 +2215,11 @@ class Release:
             folder /= self.name
         if folder is None or not (committed or (folder / AUDIT).exists()):
             return {}
-        files, names = bundle_files(folder), [entry["name"] for entry in committed]
+        (files, sums), names = bundle_files(folder), [entry["name"] for entry in committed]
         expected = [AUDIT] * (AUDIT in files) + ["openings.json"] * bool(committed)
         expected += [f"mechanisms/{name}.json" for name in names]
         expected += [f"sensitivity/{name}.json" for name in names]
-        same("auditor bundle", "files", sorted(files), sorted(expected))
+        same("auditor bundle", "files", sorted(sums), sorted(expected))
         if AUDIT in files:
             self.check_audit(read_json(AUDIT, files[AUDIT], "Audited"))
         if not committed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from fractions import Fraction
@@ -181,7 +182,11 @@ def test_a_bundle_has_files_in_one_folder_alone(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "a").write_bytes(b"1")
     (tmp_path / "data" / "b").write_bytes(b"2")
-    assert standalone.bundle_files(tmp_path) == {"a": b"1", "data/b": b"2"}
+    (tmp_path / "data" / "b.html").write_bytes(b"3")
+    files, sums = standalone.bundle_files(tmp_path)
+    assert files == {"a": b"1", "data/b": b"2"}
+    hashed = {"a": b"1", "data/b": b"2", "data/b.html": b"3"}
+    assert sums == {name: hashlib.sha256(data).hexdigest() for name, data in hashed.items()}
     for more in (tmp_path / "more", tmp_path / "data" / "more"):
         for target in ("a", "data"):
             more.symlink_to(tmp_path / target)
@@ -202,13 +207,48 @@ def test_a_bundle_has_files_in_one_folder_alone(tmp_path: Path) -> None:
 def test_a_file_of_a_bundle_has_a_size_of_one_gibibyte_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "read_bytes", lambda _: b"")
-    big = tmp_path / "big"
+    monkeypatch.setattr(hashlib, "file_digest", lambda *_: hashlib.sha256())
+    big = tmp_path / "big.html"
     big.touch()
     os.truncate(big, 2**30)
-    assert standalone.bundle_files(tmp_path) == {"big": b""}
+    assert standalone.bundle_files(tmp_path) == ({}, {"big.html": hashlib.sha256().hexdigest()})
     os.truncate(big, 2**30 + 1)
-    with refused("big: file set"):
+    with refused("big.html: file set"):
+        standalone.bundle_files(tmp_path)
+
+
+def test_all_files_of_a_bundle_have_four_gibibytes_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hashlib, "file_digest", lambda *_: hashlib.sha256())
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"")
+    for number in range(4):
+        (tmp_path / f"{number}.parquet").touch()
+        os.truncate(tmp_path / f"{number}.parquet", 2**30 - 2**27 * (number == 0))
+    for name in ("a.json", "b", "c.proof"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 2**25)
+    (tmp_path / "d.html").touch()
+    os.truncate(tmp_path / "d.html", 2**25)
+    files, sums = standalone.bundle_files(tmp_path)
+    assert sorted(files) == ["a.json", "b", "c.proof"]
+    assert len(sums) == 8
+    os.truncate(tmp_path / "d.html", 2**25 + 1)
+    with refused("d.html: size: found 4294967297, expected at most 2^32 bytes in all, and 2^29"):
+        standalone.bundle_files(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x", "x.json", "x.proof"])
+def test_files_that_are_read_have_half_a_gibibyte_at_most(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"")
+    for file, size in ((tmp_path / "a.json", 2**28), (tmp_path / name, 2**28)):
+        file.touch()
+        os.truncate(file, size)
+    assert len(standalone.bundle_files(tmp_path)[0]) == 2
+    os.truncate(tmp_path / name, 2**28 + 1)
+    with refused(f"{name}: size: found 536870913, expected at most 2^32 bytes in all, and 2^29"):
         standalone.bundle_files(tmp_path)
 
 
