@@ -543,8 +543,13 @@ class Query:
             return self.most_rows
         entries = self.plain["sensitivity"]["declared"]
         declared = self.both_ways([each] if isinstance(each, int) else each for each in entries)
-        sizes = range(1, self.most_rows + 1)
-        rows = bisect_left(sizes, True, key=lambda n: not self.sensitivity(n)[0] <= declared)
+
+        def is_beyond(rows: int) -> bool:
+            # More changes than there are declared are not built.
+            few = prod(map(len, self.changes(rows))) <= len(declared) + 1
+            return not (few and self.sensitivity(rows)[0] <= declared)
+
+        rows = bisect_left(range(1, self.most_rows + 1), True, key=is_beyond)
         rule(rows, "declared sensitivity", "no row fits")
         return rows
 
@@ -593,9 +598,13 @@ class Query:
 
     def sensitivity(self, rows: int) -> tuple[set[Vector], set[int]]:
         """M and the distances A of 4.2."""
-        steps = [part.steps(rows) for part in self.parts]
-        distances = set(map(abs, steps[0])) - {0} if self.is_line else set()
-        return self.both_ways(product(*steps)), distances
+        distances = set(map(abs, self.parts[0].steps(rows))) - {0} if self.is_line else set()
+        return self.both_ways(product(*self.changes(rows))), distances
+
+    def changes(self, rows: int) -> list[set[int]]:
+        """The changes of the code of each part, modulo its answers."""
+        parts = zip(self.parts, self.group, strict=True)
+        return [{change % size for change in part.steps(rows)} for part, size in parts]
 
     def cells_at_once(self, free: int) -> int:
         """The number k of 4.3, where ``free`` is F."""
@@ -1371,8 +1380,7 @@ def moments(first: int, last: int, period: int, rho: Fraction) -> list[Fraction]
 
 FAMILIES = ("modular", "channel", "integer")
 ON_THE_LINE = "noise on the integers"
-# The profile of a cell that moves by d, on a grid of a step (5.3.1); empty if it is rough.
-Cell = Callable[[int, Fraction], list[int]]
+Cell = Callable[[int, Fraction], list[int]]  # by how it moves, and a step; empty if rough (5.3.1)
 Mechanism = tuple[Fraction, Cell]  # the δ that it uses, and the profile of one cell
 
 
@@ -1421,8 +1429,7 @@ def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mech
     return own, cell
 
 
-# All pairs of distributions, which are read once, and the profile of a cell.
-Compared = tuple[Iterable[Pairs], Cell]
+Compared = tuple[Iterable[Pairs], Cell]  # all pairs of distributions, and the profile of one cell
 
 
 def modular(file: str, plain: Plain, query: Query) -> Compared:
@@ -1870,9 +1877,8 @@ def step_of(public: list[Charged], spec: Spec) -> Fraction:
 
 def values_of(slot: Plain, step: Fraction) -> list[int]:
     """The curve of a slot on a grid: its profile, or the worst case of its ε and δ."""
-    if "profile" in slot:
-        return list(map(int, slot["profile"]["values"]))
-    return pure_values(*numbers(slot), step)
+    stated = "profile" in slot and list(map(int, slot["profile"]["values"]))
+    return stated or pure_values(*numbers(slot), step)
 
 
 def plan_keeps(cap: Plain) -> bool:
@@ -2011,8 +2017,6 @@ class Release:
             names.add(path)
         same("SHA256SUMS", "file set of release.json", sorted(self.sums), sorted(names))
 
-    # ---- Attestation, proof and ledger (8.5)
-
     def check_provenance(self) -> None:
         """Who signed, and whether the charge was reserved [14-22]."""
         trust, ledger, file = self.trust, self.ledger, "ledger.proof"
@@ -2085,8 +2089,6 @@ class Release:
             "subject": [{"digest": {"sha256": self.sums[name]}, "name": name} for name in inside],
         }
         same(ATTESTATION, "payload", payload, canonical(statement))
-
-    # ---- The record against the spec (8.4)
 
     def check_record(self) -> None:
         """What release.json repeats of the spec, and its fixed texts [10-13]."""
@@ -2206,8 +2208,6 @@ class Release:
                     self.missing.append(f"whether {column}, which is fixed, reads {attribute}")
         self.proved.append("every condition looks at one row of declared columns at a time")
 
-    # ---- The auditor bundle (6)
-
     def open_auditor(self, folder: Path | None) -> dict[str, bytes]:
         """The committed mechanism files, by path [28, 29, 41]."""
         committed = [e for e in self.record["queries"] if "commitment" in e["mechanism_file"]]
@@ -2270,8 +2270,6 @@ class Release:
             **{"sensitivity": stated, "distances": distances},
         }
         same(file, "sensitivity", {"distances": None} | read_json(file, files[file]), expected)
-
-    # ---- Mechanisms, profiles and charges (8.9, 8.11)
 
     def read_queries(self, opened: dict[str, bytes]) -> list[Charged]:
         """The mechanism and the reach of every published query and measured table."""
@@ -2376,8 +2374,6 @@ class Release:
             spare, delta = caps[1] - asserted[1], whole.delta_at(total[0] - asserted[0]) / PARTS
             need(delta <= spare, RECORD, "composition", f"δ {up(delta, 20)}", exact(spare))
         self.proved.append("the charges follow from the spec, and their total keeps its cap")
-
-    # ---- Scopes that compose exactly (7.9) [22]
 
     def check_scope(self, whole: Losses | None) -> None:
         """The release fits the slot or the filter of its scope."""

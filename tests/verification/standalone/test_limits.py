@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,26 @@ def test_cuts_are_added_to_what_is_paid(tmp_path: Path) -> None:
     read(tmp_path / "freed", genesis(cap), *freed)
     with refused("00000003.json: cut: found 0.000001, expected 0.3 in all"):
         read(tmp_path / "wrong", genesis(cap), *cuts, reserve("c", moment="1", cut="0.000001"))
+
+
+def eight(*declared: list[int]) -> standalone.Query:
+    """Eight counts of up to a million rows, of which a unit changes so much alone."""
+    sizes = {f"p{place}": size for place, size in enumerate((3, 3, 3, 3, 2, 2, 2, 2))}
+    parts = [
+        unpublished("count", name, domain={"ordered": {"min": 0, "max": size - 1}})
+        for name, size in sizes.items()
+    ]
+    both = asked("tuple", of=list(sizes), sensitivity={"declared": list(declared)})
+    return query_of(both, *parts, max_rows_per_unit=10**6)
+
+
+def test_changes_that_are_not_declared_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = list(map(list, product(range(3), range(3), range(3), range(3), *[range(2)] * 4)))
+    assert eight(*every).rows == 10**6
+    monkeypatch.setattr(standalone.Query, "sensitivity", None)
+    wide = eight(*(each for each in every if each not in ([1] * 8, [2] * 4 + [1] * 4)))
+    assert wide.changes(1) == wide.changes(10**6) == [{0, 1, 2}] * 4 + [{0, 1}] * 4
+    with refused("spec.json: declared sensitivity: found no row fits"):
+        _ = wide.rows
+    with refused("spec.json: declared sensitivity: found no row fits"):
+        _ = eight([1] * 8).rows
