@@ -249,8 +249,7 @@ def check_form(file: str, value: Any, form: str, at: str = "") -> None:
 
 # ---- Canonical JSON, exact numbers, e^ε, digests and dates (1) ----------------------------------
 
-SCALE = 10**40
-UNIT = 2**64
+SCALE, UNIT = 10**40, 2**64
 
 
 def canonical(value: Any) -> bytes:
@@ -543,13 +542,10 @@ class Query:
             return self.most_rows
         entries = self.plain["sensitivity"]["declared"]
         declared = self.both_ways([each] if isinstance(each, int) else each for each in entries)
-
-        def is_beyond(rows: int) -> bool:
-            # More changes than there are declared are not built.
-            few = prod(map(len, self.changes(rows))) <= len(declared) + 1
-            return not (few and self.sensitivity(rows)[0] <= declared)
-
-        rows = bisect_left(range(1, self.most_rows + 1), True, key=is_beyond)
+        most, sizes = len(declared) + 1, range(1, self.most_rows + 1)
+        # More changes than there are declared are not built.
+        few = sizes[: bisect_right(sizes, most, key=lambda n: prod(map(len, self.changes(n))))]
+        rows = bisect_left(few, True, key=lambda n: not self.sensitivity(n)[0] <= declared)
         rule(rows, "declared sensitivity", "no row fits")
         return rows
 
@@ -842,14 +838,13 @@ for entry in FUNCTIONS.split(";"):
 VARIABLES = {"T": "binsdt", "N": "in", "D": "dt"}
 CASTS = {"bs", "is", "ns", "ds", "st", "in", "bi", "dt"}
 TIMES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-MOMENT = datetime.datetime.fromisoformat
 CONSTANTS: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda _: True,
     "integer": lambda value: str(int(value)) == value and -(2**63) <= int(value) < 2**63,
     "number": lambda value: repr(float(value)) == value and float(value) - float(value) == 0,
     "string": lambda value: "\0" not in value,
     "date": is_date,
-    "timestamp": lambda text: str(MOMENT(text).replace(tzinfo=None)) == text,
+    "timestamp": lambda t: str(datetime.datetime.fromisoformat(t).replace(tzinfo=None)) == t,
 }
 Tree = tuple[str, int, int, set[str]]
 COUNTED_TWICE = {"between": 0, "in": 0, "nullif": 0, "//": -1, "%": -1}
@@ -1057,8 +1052,7 @@ class Ledger:
         check_form(file, entry, kind.capitalize())
         expected = sha(canonical(before)).hex() if self.entries else "0" * 64
         agree(file, entry, {"seq": len(self.entries), "prev": f"sha256:{expected}"})
-        in_order = is_date(entry["date"]) and entry["date"] >= before["date"]
-        need(in_order, file, "date", entry["date"])
+        need(is_date(day := entry["date"]) and day >= before["date"], file, "date", day)
         same(file, "genesis first", kind == "genesis", not self.entries)
         keys = list(self.keys[-1]) if self.keys else list(map(read_key, entry["keys"]))
         if kind == "genesis":
@@ -1686,9 +1680,7 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
 
 # ---- Profiles (5.3.1), and what composes exactly (4.3.1, 7.9) -----------------------------------
 
-PARTS = 10**28
-LONGEST = 2**14
-SMALL = 10**6
+PARTS, LONGEST, SMALL = 10**28, 2**14, 10**6
 
 
 class Losses(NamedTuple):
@@ -1732,17 +1724,17 @@ class Losses(NamedTuple):
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """A bound of δ at one ε, in units of 10^-28."""
-        delta = Fraction(self.infinite)
-        for place, mass in enumerate(self.masses, self.low):
-            above = place * self.step - epsilon
-            if above > 0:
-                delta += mass * (1 - Fraction(SCALE, above_e(above)) if above <= 100 else 1)
-        return delta
+        falls, above, fallen = SCALE * SCALE // above_e(self.step), 0, 0
+        first = max(self.low, int(epsilon // self.step) + 1)
+        for mass in reversed(self.masses[first - self.low :]):
+            above, fallen = above + mass, fallen * falls // SCALE + mass
+        nearest = first * self.step - epsilon
+        least = Fraction(SCALE, above_e(nearest)) if nearest <= 100 else Fraction(0)
+        return self.infinite + above - least * fallen
 
     def moment(self, order: int) -> tuple[Fraction, Fraction]:
         """Upper bounds of the moment and the cut of a release (7.9)."""
-        moment = Fraction(0)
-        cut = Fraction(self.infinite + max(0, self.infinite + sum(self.masses) - PARTS))
+        moment, cut = 0, Fraction(self.infinite + max(0, self.infinite + sum(self.masses) - PARTS))
         for place, mass in enumerate(self.masses, self.low):
             loss = place * self.step
             far = (order - 1) * abs(loss)
@@ -1750,8 +1742,8 @@ class Losses(NamedTuple):
                 cut += mass
             else:
                 up_or_down = (above_e(far), SCALE) if loss > 0 else (SCALE, below_e(far))
-                moment += mass * Fraction(*up_or_down)
-        return moment / PARTS, min(Fraction(1), cut / PARTS)
+                moment += -(-mass * SCALE * up_or_down[0] // up_or_down[1])
+        return Fraction(moment, SCALE * PARTS), min(Fraction(1), cut / PARTS)
 
 
 def values_of_pair(pairs: Pairs, step: Fraction) -> list[int]:
@@ -1808,20 +1800,21 @@ def losses_of(values: list[int], step: Fraction) -> Losses:
     return Losses(step, 1 - len(values), [*reversed(lower), middle, *upper], values[-1])
 
 
-def all_of(counted: Iterable[tuple[list[int], int]], step: Fraction) -> Losses:
+def all_of(counted: Iterable[Any], step: Fraction, check: Callable[[Losses], Any] = len) -> Losses:
     """The distributions of profiles, each so often, together: the shortest two first."""
 
     def power(single: Losses, count: int) -> Losses:
         if count == 1:
             return single
         half = power(single, count // 2)
-        both = half.composed(half)
+        check(both := half.composed(half))
         return both.composed(single) if count % 2 else both
 
     waiting = [power(losses_of(values, step), count) for values, count in counted]
     while len(waiting) > 1:
         waiting.sort(key=lambda losses: len(losses.masses))
-        waiting = [*waiting[2:], waiting[0].composed(waiting[1])]
+        check(both := waiting[0].composed(waiting[1]))
+        waiting = [*waiting[2:], both]
     return waiting[0]
 
 
@@ -1905,9 +1898,7 @@ def plan_keeps(cap: Plain) -> bool:
 
 # ---- A release, and the steps of section 8 in their order ---------------------------------------
 
-RECORD = "release.json"
-ATTESTATION = "attestation.dsse.json"
-AUDIT = "audit.json"
+RECORD, ATTESTATION, AUDIT = "release.json", "attestation.dsse.json", "audit.json"
 OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)  # what no folder of several bundles has
 FILES = (RECORD, "report.html", "spec.json", "spec.yaml", "datapackage.json", "registry.yaml")
 EVIDENCE = ("none", "signed", "paid", "witnessed")
@@ -2342,7 +2333,19 @@ class Release:
                 self.missing.append(f"{each.query.name}: a rough profile or a coarse grid")
         if not lists or len(lists) < len(public) or len(steps) > 1:
             return None
-        return all_of([(list(values), count) for values, count in Counter(lists).items()], *steps)
+        counted = [(list(values), count) for values, count in Counter(lists).items()]
+        # A part has no larger δ than all, but for roundings, so not all are composed in vain.
+        return all_of(counted, steps.pop(), lambda part: self.check_delta(charged, part, 1))
+
+    def check_delta(self, charged: list[Charged], part: Losses, slack: int = 0) -> None:
+        """If charges are no sum, δ is within what is left for it at the stated ε [26]."""
+        total, cap = numbers(self.figures), number(self.spec.plain["budget"]["delta"])
+        hidden = [each for each in charged if each.query.source == "empirical"]
+        both, seen = ([sum(c.charge[i] for c in of) for i in (0, 1)] for of in (charged, hidden))
+        if self.spec.composes_exactly and list(total) != both:
+            spare, delta = cap - seen[1], part.delta_at(total[0] - seen[0]) / PARTS
+            holds = delta <= spare + Fraction(slack, 10**20)
+            need(holds, RECORD, "composition", f"δ {up(delta, 20)}", exact(spare))
 
     def check_total(self, charged: list[Charged], whole: Losses | None) -> None:
         """The charge of the release [26]."""
@@ -2351,8 +2354,6 @@ class Release:
             charge = dict(zip(self.figures, map(exact, each.charge), strict=True))
             parallel = {} if each.query.is_table else {"parallel": each.touched == 1}
             agree(RECORD, each.entry, {"charge": charge, **parallel}, f"{each.query.name}.")
-        hidden = [each.charge for each in charged if each.query.source == "empirical"]
-        asserted = [sum((pair[i] for pair in hidden), Fraction(0)) for i in (0, 1)]
         both = [sum((each.charge[i] for each in charged), Fraction(0)) for i in (0, 1)]
         within = total[0] <= caps[0] and total[1] <= caps[1] and total[1] < 1
         stated, most = list(map(exact, total)), list(map(exact, caps))
@@ -2371,8 +2372,7 @@ class Release:
             if whole is None:
                 self.missing.append("the total: a profile that is not recomputed here")
                 return
-            spare, delta = caps[1] - asserted[1], whole.delta_at(total[0] - asserted[0]) / PARTS
-            need(delta <= spare, RECORD, "composition", f"δ {up(delta, 20)}", exact(spare))
+            self.check_delta(charged, whole)
         self.proved.append("the charges follow from the spec, and their total keeps its cap")
 
     def check_scope(self, whole: Losses | None) -> None:

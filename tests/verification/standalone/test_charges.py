@@ -179,6 +179,7 @@ def profiled(step: Any = None, *, is_exact: bool = False, **own: Plain) -> stand
     plain["budget"] |= {"epsilon": "2", "composition": "pld" if is_exact else "basic"}
     release.spec, release.missing = standalone.Spec(plain), []
     release.record = {"composition": {"step": step}}
+    release.figures = {"epsilon": "2", "delta": "0"}
     release.files = {name: rfc8785.dumps({"profile": profile}) for name, profile in own.items()}
     return release
 
@@ -230,6 +231,48 @@ def test_a_rough_profile_leaves_the_total_open() -> None:
     release = profiled(a=profile(VALUES), b=profile([9]))
     assert release.check_profiles([priced("a", VALUES), priced("b", [])]) is None
     assert release.missing == ["b: a rough profile or a coarse grid"]
+
+
+def test_not_all_are_composed_where_a_part_has_too_large_a_delta(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 4096 queries of ε = 1, two have δ = 0.46 at ε = 0."""
+    done, own = [], standalone.Losses.composed
+
+    def composed(one: standalone.Losses, other: standalone.Losses) -> standalone.Losses:
+        done.append(own(one, other))
+        return done[-1]
+
+    monkeypatch.setattr(standalone.Losses, "composed", composed)
+    monkeypatch.setattr(standalone, "step_of", lambda *_: STEP)
+    many = [priced("a", VALUES)] * 4096
+
+    def check(epsilon: str, delta: str, *more: standalone.Charged, is_exact: bool = True) -> None:
+        step = standalone.exact(STEP) if is_exact else None
+        release = profiled(step, a=profile(VALUES), b=profile(VALUES[1:]))
+        release.spec.composes_exactly = is_exact
+        release.spec.plain["budget"]["delta"] = delta
+        release.figures = {"epsilon": epsilon, "delta": delta}
+        done.clear()
+        release.check_profiles([*(more or many)])
+
+    with refused("release.json: composition: found δ 0.46", "expected 0.4"):
+        check("0", "0.4")
+    assert len(done) == 1
+    with refused("release.json: composition: found δ 0.99", "expected 0.99"):
+        check("0", "0.99")
+    assert 3 <= len(done) <= 6
+    # Where the charges are added up, or the δ of a part is as large as may be, all is composed.
+    check("2", "0", many[0], many[0])
+    check("0", "0.4", many[0], many[0], is_exact=False)
+    least = done[0].delta_at(Fraction(1, 2)) / standalone.PARTS
+    check("0.5", standalone.up(least, 40), many[0], many[0])
+    slack = Fraction(1, 10**20)
+    check("0.5", standalone.up(least - slack, 40), many[0], many[0])
+    with refused("release.json: composition: found δ"):
+        check("0.5", standalone.up(least - slack - Fraction(1, 10**30), 40), many[0], many[0])
+    with refused("release.json: composition: found δ 0.46", "expected 0.4"):
+        check("0", "0.4", many[0], priced("b", VALUES[1:]))
 
 
 def test_what_is_seen_has_no_profile() -> None:
