@@ -116,23 +116,25 @@ Vector = int|int*; Changes declared:Vector*; Costs table:Number*
 Query name:NAME kind,table,where?,mechanism?:str title?,units?:Text by,constraints?:str*
     max_rows_per_unit?:COUNT guarantee?:Guarantee target?:TARGET share?:Number
     sensitivity?:empirical|global|Changes loss?:error_rate|absolute|squared|noise_squared|Costs
-    parameters?:NAME>Number prior?:Number* objective?:mean|worst_case; Ends min,max:int
-Bins low,high:int count:COUNT; Grid low,high,step:int scale:Number; Nothing; Cyclic cyclic:COUNT
-Nominal nominal:str*; Ordered ordered:Ends; Integers integers:Nothing; Binned bins:Bins
-Domain = Cyclic|Nominal|Ordered; Noisy Query of:str noise?:on_statistic|on_answer clamp?:int*
-Count Query of?:str domain:Ordered|Integers; Mode Noisy domain:Domain count?:units|rows weight?:str
+    parameters?:NAME>Number prior?:Number* objective?:mean|worst_case
+Ends min,max:int; Bins low,high:int count:COUNT; Grid low,high,step:int scale:Number; Nothing
+Cyclic cyclic:COUNT; Nominal nominal:str*; Ordered ordered:Ends; Integers integers:Nothing
+Binned bins:Bins; Domain = Cyclic|Nominal|Ordered
+Noisy Query of:str noise?:on_statistic|on_answer clamp?:int*; Count Query of?:str
+    domain:Ordered|Integers; Mode Noisy domain:Domain count?:units|rows weight?:str
 Top Query of,noise?:str domain:Domain count?:units|rows k:1..50 counts?,histogram?:bool
     cell_size?:int; Median Noisy bins:Bins; Min Median rank?:COUNT; Max Min
 In_bins Median values?:int*; On_grid Noisy grid:Grid; Sum = In_bins|On_grid; Mean = In_bins|On_grid
 Shares Query of,noise?:str at:Number* clamp?:int* cell_size?:int; Shares_in_bins Shares bins:Bins
 Shares_of_points Shares domain:Ordered; Quantiles = Shares_in_bins|Shares_of_points
-Per_unit Query of:str domain:Domain; Tuple Query of:str*
-Sql Query sql:str domain:Cyclic|Ordered|Binned
+Per_unit Query of:str domain:Domain; Tuple Query of:str*; Sql Query sql:str
+    domain:Cyclic|Ordered|Binned
 Figures epsilon,delta:EXACT; Claim Figures definition:Definition; Committed commitment:COMMITMENT
 File path:str sha256:DIGEST; Output File rows:int; Declared Margin output:Output
-Charged Claim cells:int charge:Figures output:Output; Entry Charged name,kind,mechanism:str by:str*
-    domain:object parallel:bool sensitivity_source:empirical|global|declared
-    guarantee_kind:instance-specific|worst-case mechanism_file:File|Committed
+Charged Claim cells:int charge:Figures output:Output
+Entry Charged name,kind,mechanism:str by:str* domain:object parallel:bool
+    sensitivity_source:empirical|global|declared guarantee_kind:instance-specific|worst-case
+    mechanism_file:File|Committed
 Level level:str areas:int margins:str** output:Output
 Measured Charged Margin name:str mechanism_file:File
 Tabulated name,table:str noise:geometric|gaussian objective:EXACT levels:Level* measured:Measured*
@@ -146,29 +148,33 @@ Software dp_release,python,duckdb,highs:VERSION source:DIGEST environment:Enviro
 Record schema,release_id,kind,published,title,curator,contact,purpose,period,license:str
     privacy:Relation guarantee:Released expressions?:Expression* queries:Entry*
     tabulations?:Tabulated* composition:Composition sampling:Sampling ledger:Account
-    invariants,post_processing,withheld,limits:str* software:Software; Call call:str of:object*
-Cast cast:Type of:object; Tail period:int ratio:WHOLE
+    invariants,post_processing,withheld,limits:str* software:Software
+Call call:str of:object*; Cast cast:Type of:object; Tail period:int ratio:WHOLE
 Noise low:int lengths:int* weights:WHOLE* left,right:Tail|null
 Profile step:EXACT values:WHOLE* patterns:int**
 Mechanism schema,query,mechanism:str guarantee:Claim profile?:Profile
 Recomputed delta_probabilistic,delta_approximate:EXACT epsilon_everywhere:str
 Accuracy p_exact,mean_absolute,p_within_1:EXACT; Multiplier distance:int prices:WHOLE*
 Design method,loss,solver:str objective,bounded_loss,lower_bound,gap:EXACT bound_of:BOUNDED
-    bound:proved|solver notes:NOTE* multipliers:Multiplier*; On_answer Mechanism group:int*
-    total:WHOLE directed:bool recomputed:Recomputed accuracy:Accuracy design:Design
+    bound:proved|solver notes:NOTE* multipliers:Multiplier*
+On_answer Mechanism group:int* total:WHOLE directed:bool recomputed:Recomputed accuracy:Accuracy
+    design:Design
 Modular On_answer weights:WHOLE* sensitivity:int**; Channel On_answer rows:WHOLE** pairs:int**
-Integer On_answer noise:Noise low_end,high_end,distances:int**; Spread Mechanism spread:int
-Two_categories Spread ratio:WHOLE; Permute_and_flip Two_categories candidates:int
-Exponential_mechanism Permute_and_flip; Gap_table Spread categories,cap:int weights:WHOLE**
-Noisy_sums Spread sums:int noise:Noise; Joint_quantiles Permute_and_flip shares:EXACT* sublevels:int
+Integer On_answer noise:Noise low_end,high_end,distances:int**
+Spread Mechanism spread:int; Two_categories Spread ratio:WHOLE
+Permute_and_flip Two_categories candidates:int; Exponential_mechanism Permute_and_flip
+Gap_table Spread categories,cap:int weights:WHOLE**; Noisy_sums Spread sums:int noise:Noise
+Joint_quantiles Permute_and_flip shares:EXACT* sublevels:int
 Quantile_tree Permute_and_flip shares:EXACT* rows:int replaced:bool block:COUNT
 Top_canonical Two_categories categories,members,touched,weight:int replaced:bool
 Top_peeled Top_canonical; Top_histogram Top_canonical counts,histogram:bool
 Signature keyid:DIGEST sig:str; Envelope payload,payloadType:str signatures:Signature*
-Period Figures every:day|month|year; Curve step:EXACT values:WHOLE*; Times name:ID times:1..100000
-Stated_slot Times Figures declared?:bool; Curved_slot Times profile:Curve
-Slot = Stated_slot|Curved_slot; Cap Figures scope:str period?:Period|null
-    rule?:basic|pld|renyi_filter order?:int cuts?:EXACT planned?:Slot*
+Period Figures every:day|month|year; Curve step:EXACT values:WHOLE*
+Times name:ID times:1..100000; Stated_slot Times Figures declared?:bool
+Curved_slot Times profile:Curve
+Slot = Stated_slot|Curved_slot
+Cap Figures scope:str period?:Period|null rule?:basic|pld|renyi_filter order?:int cuts?:EXACT
+    planned?:Slot*
 Dated seq:int prev:HASHED date,kind:str; Named Dated release_id:str; Store Dated uri:str
 Genesis Dated origin:str scopes:Cap* keys:str*; Policy Dated cap:Cap
 Key Dated action:add|retire key,signature:str; Commit Named attestation:HASHED
@@ -288,7 +294,7 @@ def sha(data: bytes) -> bytes:
 
 def bundle_files(folder: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     """The files of a bundle that are read, and all digests; no links, no nested folders [1]."""
-    files, sums, whole, held = dict[str, bytes](), dict[str, str](), 0, 0
+    files, sums, held = dict[str, bytes](), dict[str, str](), 0
     need(folder.is_dir(), str(folder), "folder", "none", "a bundle")
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -297,10 +303,9 @@ def bundle_files(folder: Path) -> tuple[dict[str, bytes], dict[str, str]]:
             right = path.parent == folder and any(path.iterdir())
         need(right and not path.is_symlink(), name, "file set", "another", "files, in one folder")
         if path.is_file():
-            size, is_read = path.stat().st_size, path.suffix in ("", ".json", ".proof")
-            whole, held = whole + size, held + size * is_read
-            right = whole <= 2**32 and held <= 2**29
-            need(right, name, "size", whole, "at most 2^32 bytes in all, and 2^29 that are read")
+            is_read = path.suffix in ("", ".json", ".proof")
+            held += path.stat().st_size * is_read
+            need(held <= 2**30, name, "size", held, "at most 2^30 bytes that are read")
             if is_read:
                 files[name] = path.read_bytes()
             with BytesIO(files[name]) if is_read else path.open("rb") as data:
@@ -714,7 +719,8 @@ class Spec:
         plain = self.plain = without_null(published)
         check_form("spec.json", plain, "Spec")
         self.privacy: Plain = plain["privacy"]
-        self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2  # one is replaced
+        # A unit is added or removed, or it is replaced.
+        self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2
         self.fixed: list[str] = self.privacy.get("fixed", [])
         self.keys: Plain = plain.get("keys", {})
         few("keys", self.keys.values(), 2**21)
@@ -838,13 +844,14 @@ for entry in FUNCTIONS.split(";"):
 VARIABLES = {"T": "binsdt", "N": "in", "D": "dt"}
 CASTS = {"bs", "is", "ns", "ds", "st", "in", "bi", "dt"}
 TIMES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+MOMENT = datetime.datetime.fromisoformat
 CONSTANTS: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda _: True,
     "integer": lambda value: str(int(value)) == value and -(2**63) <= int(value) < 2**63,
     "number": lambda value: repr(float(value)) == value and float(value) - float(value) == 0,
     "string": lambda value: "\0" not in value,
     "date": is_date,
-    "timestamp": lambda t: str(datetime.datetime.fromisoformat(t).replace(tzinfo=None)) == t,
+    "timestamp": lambda text: str(MOMENT(text).replace(tzinfo=None)) == text,
 }
 Tree = tuple[str, int, int, set[str]]
 COUNTED_TWICE = {"between": 0, "in": 0, "nullif": 0, "//": -1, "%": -1}
@@ -1052,7 +1059,8 @@ class Ledger:
         check_form(file, entry, kind.capitalize())
         expected = sha(canonical(before)).hex() if self.entries else "0" * 64
         agree(file, entry, {"seq": len(self.entries), "prev": f"sha256:{expected}"})
-        need(is_date(day := entry["date"]) and day >= before["date"], file, "date", day)
+        in_order = is_date(entry["date"]) and entry["date"] >= before["date"]
+        need(in_order, file, "date", entry["date"])
         same(file, "genesis first", kind == "genesis", not self.entries)
         keys = list(self.keys[-1]) if self.keys else list(map(read_key, entry["keys"]))
         if kind == "genesis":
@@ -1374,7 +1382,8 @@ def moments(first: int, last: int, period: int, rho: Fraction) -> list[Fraction]
 
 FAMILIES = ("modular", "channel", "integer")
 ON_THE_LINE = "noise on the integers"
-Cell = Callable[[int, Fraction], list[int]]  # by how it moves, and a step; empty if rough (5.3.1)
+# The profile of a cell that moves by d, on a grid of a step (5.3.1); empty if it is rough.
+Cell = Callable[[int, Fraction], list[int]]
 Mechanism = tuple[Fraction, Cell]  # the δ that it uses, and the profile of one cell
 
 
@@ -1423,7 +1432,8 @@ def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mech
     return own, cell
 
 
-Compared = tuple[Iterable[Pairs], Cell]  # all pairs of distributions, and the profile of one cell
+Compared = tuple[Iterable[Pairs], Cell]
+"""All pairs of distributions, and the profile of a cell."""
 
 
 def modular(file: str, plain: Plain, query: Query) -> Compared:
@@ -1870,8 +1880,9 @@ def step_of(public: list[Charged], spec: Spec) -> Fraction:
 
 def values_of(slot: Plain, step: Fraction) -> list[int]:
     """The curve of a slot on a grid: its profile, or the worst case of its ε and δ."""
-    stated = "profile" in slot and list(map(int, slot["profile"]["values"]))
-    return stated or pure_values(*numbers(slot), step)
+    if "profile" in slot:
+        return list(map(int, slot["profile"]["values"]))
+    return pure_values(*numbers(slot), step)
 
 
 def plan_keeps(cap: Plain) -> bool:
@@ -1899,7 +1910,8 @@ def plan_keeps(cap: Plain) -> bool:
 # ---- A release, and the steps of section 8 in their order ---------------------------------------
 
 RECORD, ATTESTATION, AUDIT = "release.json", "attestation.dsse.json", "audit.json"
-OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)  # what no folder of several bundles has
+OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)
+"""What the bundle of one release has, and a folder of bundles has not."""
 FILES = (RECORD, "report.html", "spec.json", "spec.yaml", "datapackage.json", "registry.yaml")
 EVIDENCE = ("none", "signed", "paid", "witnessed")
 PROOF = (
@@ -1908,6 +1920,7 @@ PROOF = (
 )
 
 # The fixed texts of section 10.
+REPEATED = ("unit", "neighbors", "max_rows_per_unit")
 RELATIONS = {
     "replace_one": "all rows of one {unit} are replaced by those of another{shared}",
     "add_remove": "all rows of one {unit} are removed, or those of a new one added{shared}",
@@ -2008,6 +2021,8 @@ class Release:
             names.add(path)
         same("SHA256SUMS", "file set of release.json", sorted(self.sums), sorted(names))
 
+    # ---- Attestation, proof and ledger (8.5)
+
     def check_provenance(self) -> None:
         """Who signed, and whether the charge was reserved [14-22]."""
         trust, ledger, file = self.trust, self.ledger, "ledger.proof"
@@ -2081,6 +2096,8 @@ class Release:
         }
         same(ATTESTATION, "payload", payload, canonical(statement))
 
+    # ---- The record against the spec (8.4)
+
     def check_record(self) -> None:
         """What release.json repeats of the spec, and its fixed texts [10-13]."""
         record, spec, privacy = self.record, self.spec, self.spec.privacy
@@ -2097,7 +2114,7 @@ class Release:
                 invariants.append(f"{name}: {IMPOSSIBLE}")
         expected = {
             **{"release_id" if name == "id" else name: str(about[name]) for name in about},
-            **{f"privacy.{n}": privacy[n] for n in ("unit", "neighbors", "max_rows_per_unit")},
+            **{f"privacy.{name}": privacy[name] for name in REPEATED},
             **{"privacy.fixed": spec.fixed, "privacy.enforced_by": ENFORCED_BY},
             "privacy.adjacency_text": relation.format(shared=shared, **privacy),
             "ledger.scope": spec.plain["budget"]["scope"],
@@ -2199,6 +2216,8 @@ class Release:
                     self.missing.append(f"whether {column}, which is fixed, reads {attribute}")
         self.proved.append("every condition looks at one row of declared columns at a time")
 
+    # ---- The auditor bundle (6)
+
     def open_auditor(self, folder: Path | None) -> dict[str, bytes]:
         """The committed mechanism files, by path [28, 29, 41]."""
         committed = [e for e in self.record["queries"] if "commitment" in e["mechanism_file"]]
@@ -2261,6 +2280,8 @@ class Release:
             **{"sensitivity": stated, "distances": distances},
         }
         same(file, "sensitivity", {"distances": None} | read_json(file, files[file]), expected)
+
+    # ---- Mechanisms, profiles and charges (8.9, 8.11)
 
     def read_queries(self, opened: dict[str, bytes]) -> list[Charged]:
         """The mechanism and the reach of every published query and measured table."""
@@ -2374,6 +2395,8 @@ class Release:
                 return
             self.check_delta(charged, whole)
         self.proved.append("the charges follow from the spec, and their total keeps its cap")
+
+    # ---- Scopes that compose exactly (7.9) [22]
 
     def check_scope(self, whole: Losses | None) -> None:
         """The release fits the slot or the filter of its scope."""

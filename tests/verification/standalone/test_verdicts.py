@@ -569,7 +569,7 @@ def test_it_is_plain_to_read() -> None:
     assert max(map(len, lines)) <= 100
     page = " ".join((PROJECT / "docs" / "auditors.md").read_text("utf-8").split())
     assert f"one Python file of {len(lines):,} lines," in page
-    assert len(lines) <= 2465
+    assert len(lines) <= 2500
 
 
 def test_every_form_is_one_of_the_table_or_a_word_of_the_page() -> None:
