@@ -21,7 +21,7 @@ from tests.conftest import PROJECT
 from tests.process.test_twin_run import GLOBAL
 from tests.server.servers import Server
 from tests.small import MARKED as ROWS
-from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, query, write_rows
+from tests.small import MARKS, UNSIGNED, Row, Small, check_unmarked, joint, part, query, write_rows
 
 
 def run_flow(
@@ -159,17 +159,23 @@ def test_twin_runs_leave_prefect_the_same(tmp_path: Path, prefect_home: Path) ->
         *ROWS[1:],
         *({"unit": "quagzil-0", "place": "c", "day": None, "kind": 9, "wh": 7},) * 5,
     ]
-    seen = []
-    for name, table in (("one", ROWS), ("two", replaced)):
+
+    def kept(table: list[Row], name: str) -> dict[str, list[str]]:
         here = tmp_path / "run"
         shutil.copytree(prefect_home, here / "home")
         # One of each kind: of which query there are several makes no difference to Prefect.
         done = run_flow(Small(table, ONE_OF_EACH).write(here), here / "out", here / "home")
         assert done.returncode == 0, done.stderr
-        here.rename(tmp_path / name)
-        seen.append(kept_by_prefect(tmp_path / name / "home") | {"screen": [done.stdout]})
         assert done.stderr == ""
-    one, two = seen
+        here.rename(tmp_path / name)
+        return kept_by_prefect(tmp_path / name / "home") | {"screen": [done.stdout]}
+
+    for attempt in range(3):
+        one, two = kept(ROWS, f"one {attempt}"), kept(replaced, f"two {attempt}")
+        # On a busy machine Prefect's server may end before it has written its last events. What
+        # differs by the table differs each time.
+        if all(len(one.get(place, [])) == len(two[place]) for place in two):
+            break
     assert len(one["task_run"]) > 5
     assert len(one["events"]) > 20
     for place in one.keys() | two.keys():
