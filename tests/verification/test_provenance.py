@@ -462,7 +462,9 @@ def test_the_commands_from_key_to_withdrawal(
     status, told = dp(capsys, "ledger", "show", "--out", out)
     assert "withdrawn" in told
     assert dp(capsys, "verify", release, "--ledger", out / "ledger")[0] == 1
-    assert dp(capsys, "ledger", "check", "--out", out, "--trust", public, "--since", kept)[0] == 0
+    check: list[str | Path] = ["ledger", "check", "--out", out, "--trust", public, "--since", kept]
+    status, told = dp(capsys, *check)
+    assert status == 0, told
     (out / "ledger" / "00000003.json").unlink()
     assert dp(capsys, "ledger", "check", "--out", out)[0] == 1
 
