@@ -82,8 +82,11 @@ class Faults:
     def add(self, error: SpecError) -> None:
         """Add a fault, and those that come with it; a field is told of once."""
         faults = [SpecError(error.field, error.problem), *error.others]
-        self.errors += [fault for fault in faults if fault.field not in self._fields]
-        self._fields.update(fault.field for fault in faults)
+        for fault in faults:
+            if fault.field not in self._fields:
+                self.errors.append(fault)
+        for fault in faults:
+            self._fields.add(fault.field)
 
     def refuse(self) -> None:
         """Raise all that was found as one error.

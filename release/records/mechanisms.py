@@ -279,13 +279,13 @@ class IntegerRecord(MechanismRecord):
 
     def to_sensitivity(self) -> Sensitivity:
         """As :meth:`MechanismRecord.to_sensitivity`."""
-        before = 0
+        before = number = 0
         for first, last in self.distances:
             if not before < first <= last < self.group[0]:
                 raise ValueError("distances are ascending intervals from 1 on, below all answers")
-            before = last
+            before, number = last, number + last - first + 1
         # Counted before they are listed: a forged interval could hold any number of distances.
-        if sum(last - first + 1 for first, last in self.distances) > self.MAX_DISTANCES:
+        if number > self.MAX_DISTANCES:
             raise ValueError(f"more than {self.MAX_DISTANCES:,} distances")
         steps: list[int] = []
         for first, last in self.distances:

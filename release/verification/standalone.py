@@ -431,8 +431,10 @@ def members(listed: Any) -> list[str]:
 
 def few(at: str, listed: Iterable[Any], most: int) -> None:
     """Lists and ranges have so many members in all, counted before any of them is built."""
-    ends = (each.get("range", (1, 0)) if type(each) is dict else (1, len(each)) for each in listed)
-    total = sum(max(0, last - first + 1) for first, last in ends)
+    total = 0
+    for each in listed:
+        first, last = each.get("range", (1, 0)) if type(each) is dict else (1, len(each))
+        total += max(0, last - first + 1)
     need(total <= most, "spec.json", at, f"{total} in all", f"at most {most}")
 
 
@@ -1533,7 +1535,10 @@ def distances_of(file: str, plain: Plain, size: int) -> set[int]:
         need(apart, file, "distances", (first, last), "ascending intervals")
         count, before = count + last - first + 1, last
     need(count <= 10**6, file, "distances", count, "at most 10^6 in all")
-    return {s for first, last in plain["distances"] for s in range(first, last + 1)}
+    distances = set[int]()
+    for first, last in plain["distances"]:
+        distances.update(range(first, last + 1))
+    return distances
 
 
 def check_line_bound(file: str, plain: Plain, noise: Noise, distances: set[int]) -> None:
