@@ -38,6 +38,7 @@ MAX_SPEC_BYTES = 4 * 2**20
 
 _LONGEST_INTEGER = 4000
 """Characters of an integer; the models say which of them are too large, and name the field."""
+
 SPEC_JSON = "spec.json"
 """The file of a public bundle that holds :func:`spec_json`."""
 _BEGIN = "dp-release init writes a first spec for a table"

@@ -125,7 +125,7 @@ def check_released(
     """
     # The rows are read before they are counted against the keys.
     if cells > MAX_ANSWERS:
-        raise VerificationError(file, "cells", f"{cells}", f"at most {MAX_ANSWERS}")
+        raise VerificationError(file, "cells", str(cells), f"at most {MAX_ANSWERS}")
     try:
         data = path.read_bytes()
         parquet = pq.ParquetFile(source_of(data))
