@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import MAX_EMAX, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
-from io import BytesIO
 from itertools import accumulate, chain, islice, pairwise, permutations, product
 from itertools import combinations_with_replacement as multisets
 from math import ceil, comb, gcd, isqrt, lcm, prod
@@ -255,7 +254,8 @@ def check_form(file: str, value: Any, form: str, at: str = "") -> None:
 
 # ---- Canonical JSON, exact numbers, e^ε, digests and dates (1) ----------------------------------
 
-SCALE, UNIT = 10**40, 2**64
+SCALE = 10**40
+UNIT = 2**64
 
 
 def canonical(value: Any) -> bytes:
@@ -308,8 +308,10 @@ def bundle_files(folder: Path) -> tuple[dict[str, bytes], dict[str, str]]:
             need(held <= 2**30, name, "size", held, "at most 2^30 bytes that are read")
             if is_read:
                 files[name] = path.read_bytes()
-            with BytesIO(files[name]) if is_read else path.open("rb") as data:
-                sums[name] = hashlib.file_digest(data, "sha256").hexdigest()
+                sums[name] = sha(files[name]).hex()
+            else:
+                with path.open("rb") as data:
+                    sums[name] = hashlib.file_digest(data, "sha256").hexdigest()
     return files, sums
 
 
@@ -429,7 +431,7 @@ def members(listed: Any) -> list[str]:
     return texts
 
 
-def few(at: str, listed: Iterable[Any], most: int) -> None:
+def limit(at: str, listed: Iterable[Any], most: int) -> None:
     """Lists and ranges have so many members in all, counted before any of them is built."""
     total = 0
     for each in listed:
@@ -551,8 +553,8 @@ class Query:
         declared = self.both_ways([each] if isinstance(each, int) else each for each in entries)
         most, sizes = len(declared) + 1, range(1, self.most_rows + 1)
         # More changes than there are declared are not built.
-        few = sizes[: bisect_right(sizes, most, key=lambda n: prod(map(len, self.changes(n))))]
-        rows = bisect_left(few, True, key=lambda n: not self.sensitivity(n)[0] <= declared)
+        fit = sizes[: bisect_right(sizes, most, key=lambda n: prod(map(len, self.changes(n))))]
+        rows = bisect_left(fit, True, key=lambda n: not self.sensitivity(n)[0] <= declared)
         rule(rows, "declared sensitivity", "no row fits")
         return rows
 
@@ -725,7 +727,7 @@ class Spec:
         self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2
         self.fixed: list[str] = self.privacy.get("fixed", [])
         self.keys: Plain = plain.get("keys", {})
-        few("keys", self.keys.values(), 2**21)
+        limit("keys", self.keys.values(), 2**21)
         self.in_files = {c for c, of in self.keys.items() if isinstance(of, dict) and "file" in of}
         self.plain_columns, self.columns = dict[str, Plain](), dict[str, Plain]()
         self.check_columns()
@@ -782,7 +784,7 @@ class Spec:
         attributes, groupings = plain.get("attributes", {}), plain.get("groupings", {})
         stated = [grouping["classes"] for grouping in groupings.values()]
         stated += [each.get("impossible", {}) for each in plain.get("constraints", [])]
-        few(f"{at}: categories", chain(*(of.values() for of in (attributes, *stated))), 2**20)
+        limit(f"{at}: categories", chain(*(of.values() for of in (attributes, *stated))), 2**20)
         categories = {name: len(members(of)) for name, of in attributes.items()}
         right = all(0 < most <= 2**20 for most in accumulate(categories.values(), mul))
         rule(right, f"{at}: combinations", len(categories))
@@ -1535,10 +1537,7 @@ def distances_of(file: str, plain: Plain, size: int) -> set[int]:
         need(apart, file, "distances", (first, last), "ascending intervals")
         count, before = count + last - first + 1, last
     need(count <= 10**6, file, "distances", count, "at most 10^6 in all")
-    distances = set[int]()
-    for first, last in plain["distances"]:
-        distances.update(range(first, last + 1))
-    return distances
+    return set(chain(*(range(first, last + 1) for first, last in plain["distances"])))
 
 
 def check_line_bound(file: str, plain: Plain, noise: Noise, distances: set[int]) -> None:
@@ -1695,7 +1694,9 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
 
 # ---- Profiles (5.3.1), and what composes exactly (4.3.1, 7.9) -----------------------------------
 
-PARTS, LONGEST, SMALL = 10**28, 2**14, 10**6
+PARTS = 10**28
+LONGEST = 2**14
+SMALL = 10**6
 
 
 class Losses(NamedTuple):
@@ -1739,13 +1740,16 @@ class Losses(NamedTuple):
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """A bound of δ at one ε, in units of 10^-28."""
-        falls, above, fallen = SCALE * SCALE // above_e(self.step), 0, 0
         first = max(self.low, int(epsilon // self.step) + 1)
-        for mass in reversed(self.masses[first - self.low :]):
-            above, fallen = above + mass, fallen * falls // SCALE + mass
-        nearest = first * self.step - epsilon
-        least = Fraction(SCALE, above_e(nearest)) if nearest <= 100 else Fraction(0)
-        return self.infinite + above - least * fallen
+        nearest, end = first * self.step - epsilon, int((epsilon + 100) // self.step) + 1
+        delta = Fraction(self.infinite + sum(self.masses[first - self.low :]))
+        if nearest > 100:
+            return delta
+        # Of losses up to 100 above ε a part falls away: their sum by Horner, in units of 10^-40.
+        falls, fallen = SCALE * SCALE // above_e(self.step), 0
+        for mass in reversed(self.masses[first - self.low : max(0, end - self.low)]):
+            fallen = fallen * falls // SCALE + mass * SCALE
+        return delta - Fraction(fallen, above_e(nearest))
 
     def moment(self, order: int) -> tuple[Fraction, Fraction]:
         """Upper bounds of the moment and the cut of a release (7.9)."""
@@ -1816,7 +1820,7 @@ def losses_of(values: list[int], step: Fraction) -> Losses:
 
 
 def all_of(counted: Iterable[Any], step: Fraction, check: Callable[[Losses], Any] = len) -> Losses:
-    """The distributions of profiles, each so often, together: the shortest two first."""
+    """The distributions of profiles, each so often, together; ``check`` sees what is between."""
 
     def power(single: Losses, count: int) -> Losses:
         if count == 1:
@@ -1914,7 +1918,9 @@ def plan_keeps(cap: Plain) -> bool:
 
 # ---- A release, and the steps of section 8 in their order ---------------------------------------
 
-RECORD, ATTESTATION, AUDIT = "release.json", "attestation.dsse.json", "audit.json"
+RECORD = "release.json"
+ATTESTATION = "attestation.dsse.json"
+AUDIT = "audit.json"
 OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)
 """What the bundle of one release has, and a folder of bundles has not."""
 FILES = (RECORD, "report.html", "spec.json", "spec.yaml", "datapackage.json", "registry.yaml")

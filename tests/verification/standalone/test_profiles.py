@@ -166,6 +166,18 @@ def test_delta_is_the_sum_of_what_lies_above(own: standalone.Losses) -> None:
     assert values == [*standalone.largest([values], QUARTER)]
 
 
+def test_delta_on_a_fine_grid_is_summed_to_thirty_digits_more() -> None:
+    """Roundings of single masses would add up, and a δ of 10^-15 be refused that is kept."""
+    step, epsilon = Fraction(1, 500), Fraction(1, 3)
+    masses = [(place * 10**21 + 7) % (10**22 - 1) for place in range(1000)]
+    own = standalone.Losses(step, -200, masses, 5)
+    whole = Fraction(own.infinite)
+    for place, mass in enumerate(masses, own.low):
+        if (above := place * step - epsilon) > 0:
+            whole += mass * (1 - Fraction(SCALE, standalone.above_e(above)))
+    assert 0 <= own.delta_at(epsilon) - whole < Fraction(1, 10**9)
+
+
 def test_losses_beyond_a_hundred_count_whole() -> None:
     far = standalone.Losses(Fraction(50), 2, [7, 11, 13], 5)
     assert far.delta_at(NOTHING) == 5 + 11 + 13 + 7 * (
