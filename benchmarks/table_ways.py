@@ -22,7 +22,7 @@ from release.exact.statistics.sums import geometric_noise
 from release.exact.tables.least_squares import Measurement, estimates
 from release.exact.tables.rounding import MILLION
 from release.exact.tables.whole import check_adds_up, targets_of, whole_tables
-from release.noise.tables.gaussian import convex_shares
+from release.noise.tables.gaussian import least_split
 from release.noise.tables.objective import Objective
 from release.noise.tables.publication import Table
 from release.noise.tables.strategy import Choice
@@ -125,7 +125,7 @@ def rivals(state: State, epsilon: Fraction) -> dict[str, Way]:
     """The others by name."""
     even = dict.fromkeys(ALL_TABLES, geometric_noise(least_ratio(epsilon / len(ALL_TABLES), 1)))
     even_gaussian = zcdp_noises(dict.fromkeys(ALL_TABLES, 1.0), epsilon, DELTA)
-    shares = convex_shares(Objective(state.publication))
+    shares = least_split(Objective(state.publication)).shares
     optimised = zcdp_noises(shares, epsilon, DELTA)
     totals_first = TopDown(state, even_gaussian, totals_first=True)
     others = {

@@ -19,26 +19,33 @@ from statistics import NormalDist
 import numpy as np
 
 from release.budget.composed import step_of_budget
+from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.account import certified_epsilon
 from release.noise.composed.laws import exponential_power
+from release.noise.tables.estimable import Estimability
 from release.noise.tables.measured import Strategy, errors_of, groups_of, precisions_of
 from release.noise.tables.objective import Objective
 from release.noise.tables.publication import Floats, Table
-
-CLOSE = 1e-4
-"""The split is improved until the objective is above its least by at most this part."""
-
-_MOST_ROUNDS = 2000
+from release.noise.tables.simplex import least_on_simplex
 
 _ROUGH_CLASSES = 8
 """The split begins with so many shapes of areas of a level."""
 
-_LEAST_SHARE = 0.05
-"""Tables with less than this part of an even share are not measured, if nothing is lost."""
+_DESCENTS = 4
+"""A descent forgets what it learned of the curvature so often, and begins again where it ended."""
 
-_WORTHLESS = 5e-4
-"""The gap up to which tables are left out."""
+_LEAST_START = 1e-12
+"""A descent works with logarithms, so that no share begins at 0."""
+
+_SMALL = 1e-2
+"""Tables with a smaller share are left out one by one, where hardly anything is lost by it."""
+
+_HARDLY = 1e-4
+"""The part by which the objective may rise for the tables that are left out, all together."""
+
+_LEAST_SHARE = 1e-6
+"""The least share of a table that is measured: less would be noise too wide for a file."""
 
 _SCALE_UNITS = 10**4
 """Scales are multiples of one ten-thousandth."""
@@ -75,8 +82,8 @@ def gaussian_strategy(
         step: the grid of the account; None for the one of a budget that is shared by all tables.
     """
     publication = objective.publication
-    if shares is None:
-        shares = convex_shares(objective)
+    split = least_split(objective) if shares is None else split_of(objective, shares)
+    shares = split.shares
     total = sum(shares.values())
     squared = gaussian_mu(float(epsilon), float(delta)) ** 2
     scales = {}
@@ -98,48 +105,91 @@ def gaussian_strategy(
         delta=delta,
         objective=value,
         errors=errors,
-        gap=relative_gap(objective, precisions_of(publication, noises)),
+        gap=_gap(objective, precisions_of(publication, noises), value, split),
     )
 
 
-def convex_shares(objective: Objective) -> dict[Table, float]:
-    """Return the share of each measured table in the precision, at the least up to a gap."""
+@dataclass(frozen=True)
+class Split:
+    """How a budget is split over tables, where all together have the precision 1.
+
+    Attributes:
+        shares: the part of each measured table, above 0; they add up to 1.
+        least: no split has a lower objective.
+    """
+
+    shares: dict[Table, float]
+    least: float
+
+
+def split_of(objective: Objective, shares: Mapping[Table, float]) -> Split:
+    """The split with given shares, in any unit, and a bound of the least."""
+    total = sum(shares.values())
+    parts = {table: share / total for table, share in shares.items()}
+    precisions = _precisions(objective, parts)
+    value = objective.value(precisions)
+    return Split(parts, value * (1 - relative_gap(objective, precisions)))
+
+
+def least_split(objective: Objective) -> Split:
+    """Return the split of the least objective, up to a gap, without tables of hardly any use.
+
+    The bound is that of the split before small shares are left out: beside a table without
+    precision the bound by the tangent says next to nothing.
+    """
     publication = objective.publication
     tables = [table for table in publication.tables if publication.moves[table]]
     # Similar areas taken together are much faster, and nearly as good a start as the least itself.
     rough = replace(objective, most_classes=_ROUGH_CLASSES)
-    shares = _least_split(rough, dict.fromkeys(tables, 1 / len(tables)))
-    shares = _least_split(objective, shares)
-    large = {table: share for table, share in shares.items() if share * len(tables) >= _LEAST_SHARE}
-    if len(large) == len(tables):
-        return shares
-    fewer = _least_split(objective, large)
-    if relative_gap(objective, _precisions(objective, fewer)) <= _WORTHLESS:
-        return fewer
-    # Some table with little noise elsewhere needs its small share.
-    return shares
+    start = _descended(rough, dict.fromkeys(tables, 1 / len(tables)))
+    whole = split_of(objective, _descended(objective, start))
+    shares = _without_small(objective, whole.shares)
+    floored = {table: max(share, _LEAST_SHARE) for table, share in shares.items()}
+    return Split(split_of(objective, floored).shares, whole.least)
 
 
-def _least_split(objective: Objective, start: Mapping[Table, float]) -> dict[Table, float]:
-    """The best split over the tables of ``start``, by multiplicative steps.
-
-    Each share is multiplied by a power of what its table is worth. At the least, all tables that
-    are measured are worth the same.
-    """
+def _descended(objective: Objective, start: Mapping[Table, float]) -> dict[Table, float]:
+    """The shares of the least objective over the tables of ``start``; some may be next to 0."""
     tables = sorted(start)
-    places = tuple(np.array(tables).T)
-    moves = objective.publication.moves_of_tables[places]
-    shares = np.array([start[table] for table in tables])
-    for _ in range(_MOST_ROUNDS):
-        shares /= shares.sum()
-        split = dict(zip(tables, shares.tolist(), strict=True))
-        value, gradient = objective.with_gradient(_precisions(objective, split))
-        worth = -gradient[places] / moves
-        if worth.max() - shares @ worth <= CLOSE * value:
+    levels, margins = np.array(tables).T
+    moves = objective.publication.moves_of_tables[levels, margins]
+
+    def values(_: Codes, shares: Floats) -> tuple[Floats, Floats]:
+        precisions = np.zeros((len(shares), *objective.publication.shares.shape))
+        precisions[:, levels, margins] = shares / moves
+        totals, gradients = objective.with_gradients(precisions)
+        return totals, gradients[:, levels, margins] / moves
+
+    shares = np.array([[start[table] for table in tables]])
+    for _ in range(_DESCENTS):
+        shares = least_on_simplex(values, np.maximum(shares, _LEAST_START))[1]
+    return dict(zip(tables, shares[0].tolist(), strict=True))
+
+
+def _without_small(objective: Objective, shares: Mapping[Table, float]) -> dict[Table, float]:
+    """The shares without small ones, as long as everything can be estimated nearly as well."""
+    estimability = Estimability(objective.publication)
+    kept = dict(shares)
+    most = objective.value(_precisions(objective, kept)) * (1 + _HARDLY)
+    for table, share in sorted(shares.items(), key=lambda item: item[1]):
+        if share > _SMALL:
             break
-        # The objective falls with the root of a precision: 2/3 is what one table alone asks for.
-        shares = shares * np.maximum(worth, 0) ** (2 / 3)
-    return split
+        fewer = {other: own for other, own in kept.items() if other != table}
+        if not estimability.allows(fewer):
+            continue
+        total = sum(fewer.values())
+        fewer = {other: own / total for other, own in fewer.items()}
+        if objective.value(_precisions(objective, fewer)) <= most:
+            kept = fewer
+    return kept
+
+
+def _gap(objective: Objective, precisions: Floats, value: float, split: Split) -> float:
+    """By which part the objective of noises can be lowered at most, at their total precision."""
+    moves = objective.publication.moves_of_tables
+    total = float((precisions * moves)[moves > 0].sum())
+    # Standard errors fall with the root of a precision.
+    return max(0.0, 1 - split.least / math.sqrt(total) / value)
 
 
 def _precisions(objective: Objective, shares: Mapping[Table, float]) -> Floats:

@@ -19,6 +19,8 @@ from release.noise.tables.measured import Family, Strategy
 from release.noise.tables.objective import Objective
 from release.noise.tables.publication import Publication, Table
 
+_TOO_WIDE = "{} noise is left out: some table would need it wider than a file holds"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -28,10 +30,12 @@ class Choice:
         geometric: with pure noise; None where only Gaussian noise is asked for.
         gaussian: with Gaussian noise; None without δ, where only geometric noise is asked for, or
             where the noise would be too wide.
+        left_out: why a kind of noise that was asked for is not there; None where none is missing.
     """
 
     geometric: Strategy | None
     gaussian: Strategy | None
+    left_out: str | None = None
 
     @property
     def best(self) -> Strategy:
@@ -71,15 +75,18 @@ def choose_strategy(
     if shares is not None:
         _check(publication, shares)
     objective = Objective(publication)
-    choice = Choice(
-        _geometric(objective, epsilon, shares) if family != "gaussian" else None,
-        gaussian_strategy(objective, epsilon, delta, shares, step)
-        if delta and family != "geometric"
-        else None,
-    )
-    if choice.geometric is None and choice.gaussian is None:
+    geometric = gaussian = left_out = None
+    if family != "gaussian":
+        geometric = _geometric(objective, epsilon, shares)
+        if geometric is None:
+            left_out = _TOO_WIDE.format("geometric")
+    if delta and family != "geometric":
+        gaussian = gaussian_strategy(objective, epsilon, delta, shares, step)
+        if gaussian is None:
+            left_out = _TOO_WIDE.format("Gaussian")
+    if geometric is None and gaussian is None:
         raise SpecError("budget.epsilon", f"{epsilon} is too small for noise in 62 bits; raise it")
-    return choice
+    return Choice(geometric, gaussian, left_out)
 
 
 def _geometric(

@@ -33,6 +33,8 @@ def sentences(planned: TabulationPlan) -> list[str]:
         f"together ε = {format_exact(strategy.epsilon)}, δ = {format_exact(strategy.delta)}",
         f"mean standard error of the published tables: {_both(planned)}",
     ]
+    if planned.choice.left_out is not None:
+        lines.append(planned.choice.left_out)
     if planned.has_gains:
         is_below = any((table.gain or 0.0) < -_LEAST for table in planned.tables)
         rises = "; below 0 it rises: what served the others is lost" if is_below else ""

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from release.budget.composed import step_of_budget
 from release.noise.composed.account import certified_epsilon
-from release.noise.tables.gaussian import convex_shares, gaussian_mu, relative_gap
+from release.noise.tables.gaussian import gaussian_mu, least_split, relative_gap
 from release.noise.tables.objective import Objective
 from release.noise.tables.strategy import choose_strategy
 from tests.noise.tables import dense
@@ -52,7 +52,7 @@ def test_the_gap_of_an_even_split_holds() -> None:
     objective = Objective(dense.CASES["groups"])
     even = np.ones(objective.publication.shares.shape) / 6
     best = np.zeros(even.shape)
-    for table, share in convex_shares(objective).items():
+    for table, share in least_split(objective).shares.items():
         best[table] = share
     higher, least = objective.value(even), objective.value(best)
     assert least < higher
