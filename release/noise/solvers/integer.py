@@ -73,7 +73,7 @@ def solve_integer(problem: Problem, work: Work, gap: float) -> Incumbent | None:
     if best is not None and problem.is_plain:
         best = _trimmed(problem, best, work)
     bound = 0.0
-    reach = 4 if best is None else int(problem.steps[best.masses > 0].max())
+    reach = 4 if best is None else _reach(problem, best)
     # Where masses fall slowly, those just outside matter more, and a second search costs the most.
     beyond = _BEYOND[0] if problem.guarantee.epsilon >= 1 else _BEYOND[1]
     window = Window(problem, reach + beyond) if problem.is_plain else Window.all_of(problem)
@@ -164,7 +164,7 @@ def _best_cut(problem: Problem, work: Work) -> Incumbent | None:
 
 def _trimmed(problem: Problem, best: Incumbent, work: Work) -> Incumbent:
     """The best pmf after taking away the costliest elements that have mass, ring by ring."""
-    reach = int(problem.steps[best.masses > 0].max())
+    reach = _reach(problem, best)
     rings = np.unique(problem.costs[best.masses > 0])[::-1]
     worse = 0
     for dearest in rings[1:].tolist():
@@ -177,6 +177,14 @@ def _trimmed(problem: Problem, best: Incumbent, work: Work) -> Incumbent:
         if worse == _FAILURES:
             break
     return best
+
+
+def _reach(problem: Problem, best: Incumbent) -> int:
+    """The radius of a window that holds all elements with mass."""
+    steps = problem.steps[best.masses > 0]
+    # The differences of neighbors may not reach all elements; the others have -1 steps, and are in
+    # the window of everything alone.
+    return int(problem.steps.max() if (steps < 0).any() else steps.max())
 
 
 def _boundary(window: Window) -> Pattern:
