@@ -189,8 +189,11 @@ MOST_ENTRIES = 10_000
 MOST_UNSEEN = 21
 """The most answers whose channel is a program of ``MOST_ENTRIES`` for every sensitivity."""
 
-LEAST_UNSEEN = Fraction(1, 1000)
-"""The least ε at which a channel can be made for every sensitivity."""
+LEAST_UNSEEN, HIGHEST_UNSEEN = Fraction(1, 1000), Fraction(12)
+"""The least and the highest ε at which a channel can be made for every sensitivity.
+
+Above it floats cannot tell the masses of a program from 0, and geometric noise hardly ever errs.
+"""
 
 
 def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
@@ -215,7 +218,8 @@ def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: 
     # No program fits a probabilistic δ, so that a channel for it may be far from the best.
     fits = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
     is_small = domain.size <= MOST_UNSEEN
-    return channel_fits(domain, loss) and is_small and fits and guarantee.epsilon >= LEAST_UNSEEN
+    can_be_solved = LEAST_UNSEEN <= guarantee.epsilon <= HIGHEST_UNSEEN
+    return channel_fits(domain, loss) and is_small and fits and can_be_solved
 
 
 def answer_costs(power: int, answers: int) -> Codes:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from release.errors import DesignError
-from release.exact.channel import MOST_ENTRIES, Channel
+from release.exact.channel import HIGHEST_UNSEEN, MOST_ENTRIES, Channel
 from release.exact.numbers import over_one_denominator
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition
@@ -34,7 +34,7 @@ from release.noise.solvers.answers.problem import (
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, PLACES, Precise, ratio_above, refine, times_power
 
-_EPSILONS = (Fraction(1, 10**6), Fraction(12))
+_EPSILONS = (Fraction(1, 10**6), HIGHEST_UNSEEN)
 """Outside of these, floats cannot tell masses from 0, or e^ε from 1, and solvers fail."""
 
 _ROUNDING = Fraction(1, 2**50)
@@ -63,7 +63,10 @@ def design_channel(problem: ChannelProblem) -> ChannelDesign:
         DesignError: the program has too many answers, no solution, or none that could be proved.
     """
     if not is_small(problem):
-        raise DesignError(f"a channel of {problem.answers} answers is too large a program")
+        raise DesignError(
+            f"a channel of {problem.answers} answers at epsilon {problem.guarantee.epsilon} is no "
+            "program that can be solved; write mechanism: integer, or another epsilon or domain"
+        )
     if _is_geometric(problem):
         return _geometric(problem)
     solution = _Program(problem).solve()
