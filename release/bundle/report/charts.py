@@ -51,7 +51,12 @@ class Axis:
 def number_axis(
     low: float, high: float, label: str = "", *, has_grid: bool = False, most: int = 7
 ) -> Axis:
-    """An axis with round numbers as its labels, about ``most`` of them."""
+    """An axis with round numbers as its labels, about ``most`` of them.
+
+    Of a single value it goes one farther, for an axis without a length has no places.
+    """
+    if not high > low:
+        high = low + 1
     many, power = _step(low, high, most)
     first, last = math.ceil(low / (many * power)), math.floor(high / (many * power))
     return Axis(low, high, _round_ticks(range(first, last + 1), many, power), label, has_grid)
@@ -75,7 +80,12 @@ def covering_axis(low: float, high: float, label: str = "", *, most: int = 7) ->
 
 
 def _step(low: float, high: float, most: int) -> tuple[float, float]:
-    """The least round step with at most ``most`` of them: a few times a power of ten."""
+    """The least round step with at most ``most`` of them: a few times a power of ten.
+
+    1 where both ends are the same value.
+    """
+    if not high > low:
+        return 1, 1.0
     least = (high - low) / most
     # ``least`` is from one to ten times this power, so that one of the five below is enough.
     power = 10.0 ** math.floor(math.log10(least))

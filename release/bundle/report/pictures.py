@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, AnswerUnit
-from release.bundle.nearness import Nearness
 from release.bundle.report.charts import (
     DASH_DOTTED,
     DASHED,
@@ -36,6 +35,7 @@ from release.exact.domain import AnswerDomain, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.queries.nearness import Nearness
 
 BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
 PALE = "#9dbad5"
@@ -275,10 +275,13 @@ def nearness_svg(name: str, nearness: Nearness) -> str:
     """How near answers are, by the public fact on which it depends."""
     x, y = zip(*nearness.points, strict=True)
     if nearness.by_powers:
-        axes = (
-            power_axis(min(x), max(x), nearness.of),
-            power_axis(min(y) / 1.3, max(y) * 1.3, nearness.figure, has_grid=True),
-        )
+        across = power_axis(min(x), max(x), nearness.of)
+        # Where there is next to no noise the error is 0, which has no place on a logarithmic axis.
+        if min(y) > 0:
+            upwards = power_axis(min(y) / 1.3, max(y) * 1.3, nearness.figure, has_grid=True)
+        else:
+            upwards = number_axis(0.0, 1.05 * max(y), nearness.figure, has_grid=True)
+        axes = across, upwards
     else:
         axes = (
             number_axis(min(x), max(x), nearness.of),
