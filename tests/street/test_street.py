@@ -1,0 +1,38 @@
+"""Twenty people of the street, each with a table and a wish of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.street.specs import make_case
+from tests.street.summary import try_case
+
+BASE = 20261101
+CASES = 20
+
+
+def seeds() -> list[int]:
+    rng = Random(BASE)  # noqa: S311 - seeds of cases
+    return [rng.randrange(10**9) for _ in range(CASES)]
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_an_ordinary_wish_is_published_as_planned_or_refused_in_one_line(
+    seed: int, tmp_path: Path
+) -> None:
+    outcome, _ = try_case(seed, tmp_path / "case")
+    # A busy machine is no fault of the product.
+    failures = [failure for failure in outcome.failures if not failure.kind.startswith("slow")]
+    told = [f"{failure.kind}: {failure.line}" for failure in failures]
+    again = f"python -m tests.street --case {seed}"
+    assert not failures, "\n".join([*told, again])
+
+
+def test_a_seed_always_makes_the_same_case() -> None:
+    for seed in seeds()[:5]:
+        first, second = make_case(seed), make_case(seed)
+        assert first.spec == second.spec
+        assert first.street.main.rows.equals(second.street.main.rows)
