@@ -309,6 +309,15 @@ class IntegerMechanism(Mechanism):
         row = np.bincount(self.published(every), outcomes.row(code), self.size)
         return np.asarray(row, dtype=np.float64)
 
+    def table(self) -> Floats:
+        """P(published | true) of all answers, shape (true answers, published); their square."""
+        outcomes = Outcomes(self.noise, self.size)
+        published = self.published(np.arange(self.size, dtype=np.int64))
+        rows = []
+        for code in range(self.size):
+            rows.append(np.bincount(published, outcomes.row(code), self.size))
+        return np.stack(rows)
+
     def probabilities_near(self, code: int, first: int, stop: int) -> Floats:
         """As :meth:`Mechanism.probabilities_near`; of over 10^6 answers only far from both ends."""
         if self.size <= 10**6:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from release.analysis.sums import mean_intervals
+from release.exact.statistics.mean_intervals import mean_intervals
 from release.exact.statistics.sums import NoisySums
 from tests.exact.statistics.test_permute_and_flip import stream
 
