@@ -7,7 +7,7 @@ such as the day).
 
 Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
 those in its first ``max_cells_per_unit`` free parts count, where that is declared, and of these
-the first ``max_rows_per_unit`` by the declared columns, in their order. A unit has one fixed part,
+a sample of ``max_rows_per_unit`` (:mod:`release.queries.kept`). A unit has one fixed part,
 the least that its rows name; its rows elsewhere are left out. Each bound costs a pass of its own
 only where some unit breaks it.
 
@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from release.exact.domain import Codes
 from release.queries.base import Kind, row_sums
+from release.queries.kept import row_text, text_of, with_rank
 from release.queries.registry import kind_of, rows_read
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
@@ -100,13 +101,15 @@ class LeftOut:
     """Confidential: how many rows each bound leaves out of the cells of a query, one after another.
 
     ``homes`` are rows of a unit beyond its one fixed part, ``cells`` those beyond its first free
-    parts, ``rows`` those beyond its first rows. ``most`` is the bound on its rows.
+    parts, ``rows`` those beyond the bound ``most``. ``worst`` is the cell that loses most rows to
+    all of them, in words.
     """
 
     homes: int
     cells: int
     rows: int
     most: int
+    worst: str | None = None
 
     def __repr__(self) -> str:
         return "LeftOut(confidential)"
@@ -190,12 +193,12 @@ class _Reader:
         eligible = self._eligible(self._source(homes))
         if rows > most:
             rows = self._most_rows(eligible)
-        eligible = self._first_cells(eligible)
-        if rows > most:
-            order = self._order()
+        is_bounded = rows > most
+        eligible = self._kept_cells(self._eligible(self._source(homes), with_text=is_bounded))
+        if is_bounded:
             eligible = (
-                f"(SELECT * FROM {eligible} QUALIFY row_number() "
-                f'OVER (PARTITION BY "#unit" ORDER BY {order}) <= {most})'
+                f"(SELECT * FROM {with_rank(eligible)} QUALIFY row_number() "
+                f'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})'
             )
             rows = most
         return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
@@ -211,7 +214,7 @@ class _Reader:
         for name, value in (("item", '"#item"'), ("total", '"#value"')):
             if name not in constant:
                 kept.append(f"{value} AS {name}")
-        read = f"SELECT {', '.join(kept)} FROM {self._eligible(PASSING, numbered, ordered=False)}"
+        read = f"SELECT {', '.join(kept)} FROM {self._eligible(PASSING, numbered)}"
         counted = _counted('(SELECT * REPLACE (free::BIGINT AS free) FROM "#passed")', constant)
         keys = {column: self.spec_file.keys[column] for column in numbered}
         return self.tables.in_passing(self.query.table, keys, read, counted)
@@ -251,12 +254,36 @@ class _Reader:
         rows, homes = self._bounds(most)
         everywhere = self._eligible(wide_table(self.query.table))
         at_home = everywhere if homes <= 1 else self._eligible(self._source(homes))
-        first = self._first_cells(at_home)
+        first = self._kept_cells(at_home)
         within = self._inside(first)
         in_homes = within if first == at_home else self._inside(at_home)
         anywhere = in_homes if homes <= 1 else self._inside(everywhere)
         beyond = self._inside(first, f"greatest(n - {most}, 0)") if rows > most else 0
-        return LeftOut(anywhere - in_homes, in_homes - within, beyond, most)
+        worst = self._worst_cell(everywhere, most) if beyond else None
+        return LeftOut(anywhere - in_homes, in_homes - within, beyond, most, worst)
+
+    def _worst_cell(self, everywhere: str, most: int) -> str | None:
+        """The cell that loses most rows, with how many of how many: "a, 3 1,840 of 1,909 rows"."""
+        kept = self._kept_cells(self._eligible(wide_table(self.query.table), with_text=True))
+        kept = (
+            f"(SELECT * FROM {with_rank(kept)} QUALIFY row_number() "
+            f'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})'
+        )
+        of_cells = 'SELECT "#at", "#free", count(*) AS n FROM {} WHERE "#at" >= 0 GROUP BY ALL'
+        found = self.tables.rows(
+            f'SELECT [a."#at", a."#free", a.n - coalesce(k.n, 0), a.n] AS n '
+            f"FROM ({of_cells.format(everywhere)}) AS a "
+            f"LEFT JOIN ({of_cells.format(kept)}) AS k "
+            'ON a."#at" = k."#at" AND a."#free" = k."#free" '
+            'ORDER BY a.n - coalesce(k.n, 0) DESC, a."#at", a."#free" LIMIT 1',
+            self.query.table,
+        )
+        if not found.num_rows or not self.query.by:
+            return None
+        at, free, lost, rows = found.column("n")[0].as_py()
+        cells = cells_of(self.spec_file, self.query)
+        (place, *_) = np.flatnonzero((cells.fixed == at) & (cells.free == free)).tolist()
+        return f"{', '.join(cells.keys[place])} {lost:,} of {rows:,} rows"
 
     def _inside(self, eligible: str, counted: str = "n") -> int:
         """The rows in a cell, or another sum over units of their ``n`` rows."""
@@ -301,12 +328,12 @@ class _Reader:
         )
 
     def _eligible(
-        self, source: str, numbered: Collection[str] = (), *, ordered: bool = True
+        self, source: str, numbered: Collection[str] = (), *, with_text: bool = False
     ) -> str:
         """The rows that count, with the numbers of their parts, and what each adds to an item.
 
-        ``source`` has the numbers of the keys of the columns ``numbered``. Rows that are not
-        ``ordered`` come without the columns that put those of a unit in order.
+        ``source`` has the numbers of the keys of the columns ``numbered``. Only a sample of rows or
+        cells needs the text of a row ``with_text``, and that of its free part.
         """
         # Rows of fixed parts outside the key sets stay, with -1: a copy of their unit can enter any
         # cell. A NULL names no fixed part. Free parts outside the key sets belong to no cell.
@@ -320,10 +347,15 @@ class _Reader:
             rows = row_sums(self.query)
             added = f'({rows.item_sql})::BIGINT AS "#item", ({rows.value_sql})::BIGINT AS "#value"'
             counts = rows.eligible_sql
-        order = f", {self._order_columns()}" if ordered else ""
+        text = ""
+        if with_text:
+            text = f', {row_text(self.spec_file, self.query.table)} AS "#text"'
+        if self._most_cells is not None:
+            free_keys = sorted(set(self.query.by) - set(self.spec_file.spec.privacy.fixed))
+            text += f', {text_of(self.spec_file, free_keys)} AS "#cell"'
         return (
             f'(SELECT rows.{self.unit} AS "#unit", coalesce({home}, -1) AS "#at", '
-            f'{free} AS "#free", {added}{order} '
+            f'{free} AS "#free", {added}{text} '
             f"FROM {source} AS rows{homes}{places} "
             f"WHERE {named} AND {has_keys} AND {self._condition(self.query)} AND ({counts}))"
         )
@@ -368,28 +400,22 @@ class _Reader:
             )
         return f'[{", ".join(adds)}] AS "#adds"', " OR ".join(reads)
 
-    def _first_cells(self, eligible: str) -> str:
-        """Without the rows of a unit beyond its first cells, in the order of their keys."""
+    @property
+    def _most_cells(self) -> int | None:
+        """The bound on the free parts of a unit; None where there is none that could bind."""
         most = self.spec_file.spec.privacy.max_cells_per_unit
         if most is None or most >= len(cells_of(self.spec_file, self.query).free_parts):
+            return None
+        return most
+
+    def _kept_cells(self, eligible: str) -> str:
+        """Without the rows of a unit outside a sample of its cells."""
+        if self._most_cells is None:
             return eligible
         return (
             f"(SELECT * FROM {eligible} QUALIFY dense_rank() "
-            f'OVER (PARTITION BY "#unit" ORDER BY "#free") <= {most})'
+            f'OVER (PARTITION BY "#unit" ORDER BY sha256("#cell")) <= {self._most_cells})'
         )
-
-    def _order_columns(self) -> str:
-        # The first rows of a unit have to be the same in every run and engine, so that the answer
-        # is a function of the table. All columns, joined ones too: rows that still tie are alike
-        # in all that a query can read.
-        ordered = []
-        for place, column in enumerate(self.spec_file.spec.table_columns(self.query.table)):
-            ordered.append(f'rows.{identifier(column)} AS "#order {place}"')
-        return ", ".join(ordered)
-
-    def _order(self) -> str:
-        columns = self.spec_file.spec.table_columns(self.query.table)
-        return ", ".join(map('"#order {}"'.format, range(len(columns))))
 
     def _most_rows(self, eligible: str) -> int:
         most = self.tables.rows(

@@ -75,6 +75,7 @@ class SqlQuery(RerunQuery):
 class _Statement:
     def __init__(self, tables: Tables, spec_file: SpecFile, query: SqlQuery) -> None:
         # Loaded here, because a verifier reads this model and loads no engine.
+        from release.queries.kept import row_text, with_rank
         from release.queries.profiles import cells_of
         from release.tables.duckdb import wide_table
 
@@ -88,12 +89,15 @@ class _Statement:
         self.place = dict(zip(self.keys, range(len(self.keys)), strict=True))
         self._check()
         condition = tables.condition(f"{at}.where", query.table, query.where)
-        # By all columns, so that the first rows of a unit are the same in every run.
-        order = ", ".join(map(identifier, spec.table_columns(query.table)))
+        rows = (
+            f'(SELECT rows.*, rows.{self.unit} AS "#unit", '
+            f'{row_text(spec_file, query.table)} AS "#text" '
+            f"FROM {wide_table(query.table)} AS rows WHERE {condition})"
+        )
         tables.run(
-            f'CREATE OR REPLACE TABLE "#base" AS SELECT * FROM {wide_table(query.table)} '
-            f"WHERE {condition} QUALIFY row_number() OVER (PARTITION BY {self.unit} "
-            f"ORDER BY {order}) <= {spec.rows_per_unit(query)}"
+            'CREATE OR REPLACE TABLE "#base" AS SELECT * EXCLUDE ("#unit", "#text", "#rank") '
+            f"FROM {with_rank(rows)} QUALIFY row_number() OVER "
+            f'(PARTITION BY "#unit" ORDER BY "#rank") <= {spec.rows_per_unit(query)}'
         )
 
     def rerun(self) -> Rerun:

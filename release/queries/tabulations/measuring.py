@@ -1,8 +1,8 @@
 """The true counts of a tabulation: how many units lie in each cell of each area. Confidential.
 
 A row counts that meets the condition of the tabulation, and whose area and categories are declared,
-in a combination that is not declared impossible. Of a unit with several such rows the first counts,
-by all columns in their order. So every level and every margin counts the same row of a unit.
+in a combination that is not declared impossible. Of a unit with several such rows one counts
+(:mod:`release.queries.kept`), so that every level and every margin counts the same row of a unit.
 
 The engine looks up the numbers of a row's area and categories, and NumPy counts them. So one pass
 over the table serves all levels, however fine they are; a grouping in the engine would take one
@@ -18,6 +18,7 @@ import numpy as np
 
 from release.exact.domain import Codes
 from release.exact.tables.structure import Margin
+from release.queries.kept import row_text
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
@@ -105,7 +106,7 @@ def _numbered_rows(
         # A window holds and sorts its rows, so those of units with one row go without.
         unit = identifier(spec_file.spec.privacy.unit)
         is_repeated = f"hash(rows.{unit}) IN (FROM {tables.repeated_units(table)})"
-        first = f"{statement} AND {is_repeated} QUALIFY {_is_first(spec_file, table)}"
+        first = f"{statement} AND {is_repeated} QUALIFY {_is_kept(spec_file, table)}"
         statements = [f"{statement} AND NOT {is_repeated}", first]
     for own in statements:
         for batch in tables.batches(own, table):
@@ -171,11 +172,9 @@ def _is_possible(impossible: Mapping[str, Sequence[int]]) -> str:
     return f"NOT ({' AND '.join(members)})"
 
 
-def _is_first(spec_file: SpecFile, table: str) -> str:
-    """The SQL that keeps the first of a unit's rows that count."""
-    # By all columns, joined and derived ones too: a table has no order of its own, and rows that
-    # still tie lie in the same cell.
-    columns = spec_file.spec.table_columns(table)
-    order = ", ".join(f"rows.{identifier(column)}" for column in columns)
+def _is_kept(spec_file: SpecFile, table: str) -> str:
+    """The SQL that keeps one of a unit's rows that count."""
     unit = identifier(spec_file.spec.privacy.unit)
-    return f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {order}) = 1"
+    # Rows of one text are equal, and lie in the same cell.
+    rank = f"sha256({row_text(spec_file, table)})"
+    return f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {rank}) = 1"

@@ -1,0 +1,45 @@
+"""Which rows of a unit a bound keeps: a sample that is fixed by the rows themselves.
+
+Kept are the rows with the least SHA-256 of a text: the id of the release, the unit, and the values
+of all declared columns by name, each with its length before it, and the number of the row among
+the equal rows of the unit. So a sample is the same in every engine and run, no order of columns or
+rows prefers one, and every release draws anew. It is a function of the unit's own rows, which is
+all that a guarantee needs (docs/design/mathematics.md, 2.36). Nothing in it is secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from release.spec.expressions import identifier, literal
+from release.spec.load import SpecFile
+
+
+def row_text(spec_file: SpecFile, table: str) -> str:
+    """The SQL of the text of a row of ``table``, as the rows of a statement ``rows``."""
+    spec = spec_file.spec
+    declared, join = dict(spec.tables[table].columns), spec.tables[table].join
+    if join is not None:
+        # What is derived follows from the rest, so that rows that differ there differ here.
+        declared |= spec.tables[join.table].columns
+    return text_of(spec_file, sorted(declared))
+
+
+def text_of(spec_file: SpecFile, columns: Iterable[str]) -> str:
+    """The SQL of the text of some columns of a row: no two lists of values have the same."""
+    names = [spec_file.spec.privacy.unit, *columns]
+    parts = [literal(f"{spec_file.spec.release.id}|")]
+    for name in names:
+        value = f"CAST(rows.{identifier(name)} AS VARCHAR)"
+        parts.append(f"coalesce(concat(length({value}), ':', {value}), '-')")
+    return f"concat({', '.join(parts)})"
+
+
+def with_rank(eligible: str) -> str:
+    """Rows with a ``#unit`` and a ``#text``, and for each its ``#rank``: no two of a unit's alike.
+
+    Cost: a sort of the rows by unit and text.
+    """
+    # Without the number equal rows would stand or fall together.
+    number = 'row_number() OVER (PARTITION BY "#unit", "#text")'
+    return f'(SELECT *, sha256(concat("#text", \'#\', {number})) AS "#rank" FROM {eligible})'
