@@ -9,6 +9,7 @@
     ├── LedgerError         (1)  the ledger is not intact, or an entry cannot come next
     ├── DesignError         (1)  no mechanism is proved to satisfy the guarantee
     ├── StorageError        (1)  the release could not be written; only what was drawn is left
+    ├── StrictError         (6)  check found a larger share left out than the caller allows
     └── VerificationError   (1)  a published file fails a check
 
 Foreign exceptions (DuckDB, PuLP, Arrow, the file system) are translated where the reason is known,
@@ -18,6 +19,7 @@ because their messages may hold confidential values; ours never do.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +64,22 @@ class SpecError(ReleaseError):
         unshown = len(lines) - MOST_FAULTS
         rest = (f"and {unshown} more",) if unshown > 0 else ()
         return (*lines[:MOST_FAULTS], *rest)
+
+
+# A terminal acts on control characters, and shows text that runs the other way where it does not
+# stand; line breaks and tabs are what they seem.
+_ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def shown(text: str) -> str:
+    """A text as it may go to a terminal: what that would act on is written out."""
+    return _ACTED_ON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def control_character(text: str) -> str | None:
+    """The first character of a text that :func:`shown` writes out, as its number; None without."""
+    found = _ACTED_ON.search(text)
+    return None if found is None else f"U+{ord(found[0]):04X}"
 
 
 @dataclass
@@ -125,6 +143,12 @@ class DesignError(ReleaseError):
 
 class StorageError(ReleaseError):
     """The release could not be written; what was drawn or staged stays for the next run."""
+
+
+class StrictError(ReleaseError):
+    """``check --strict`` found a larger share left out than the caller allows."""
+
+    exit_status = 6
 
 
 class VerificationError(ReleaseError):

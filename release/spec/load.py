@@ -21,7 +21,7 @@ import rfc8785
 import yaml
 from pydantic import ValidationError
 
-from release.errors import Faults, SpecError
+from release.errors import Faults, SpecError, control_character
 from release.records.versions import unread
 from release.spec.contracts.model import ColumnContract, Contract, OnViolation
 from release.spec.contracts.read import read_contract
@@ -316,7 +316,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _check_text(at: str, plain: object) -> None:
-    """Refuse surrogates, which YAML accepts as text: a published file cannot hold them."""
+    """Refuse surrogates and control characters, which YAML accepts as text.
+
+    A published file cannot hold the first; the second reach the terminals of all who read it.
+    """
     if isinstance(plain, dict):
         for key, value in plain.items():
             _check_text("spec", key)
@@ -326,6 +329,8 @@ def _check_text(at: str, plain: object) -> None:
             _check_text(at, value)
     elif isinstance(plain, str) and _SURROGATE.search(plain):
         raise SpecError(at, "half a character (a surrogate) stands in it; write the whole one")
+    elif isinstance(plain, str) and (found := control_character(plain)) is not None:
+        raise SpecError(at, f"a control character ({found}) stands in it; take it out")
 
 
 def _validated(plain: object) -> Spec:

@@ -10,6 +10,7 @@ locked.
 
 from __future__ import annotations
 
+import resource
 import shutil
 import tempfile
 from collections import Counter
@@ -116,6 +117,12 @@ class Quality:
         return "Quality(confidential)"
 
 
+def without_core_files() -> None:
+    """Let no crash of this process, or of those it starts, leave its memory in a file."""
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+
+
 class Tables:
     """The confidential tables of one run, open in a locked DuckDB with a private scratch folder.
 
@@ -131,6 +138,7 @@ class Tables:
         scratch: Path | None = None,
         batches_of: Mapping[str, Iterable[pa.Table]] | None = None,
     ) -> None:
+        without_core_files()
         self._spec_file = spec_file
         self._in_place: dict[str, str] = {}
         self._read_again: dict[str, Callable[[], Iterator[Incoming]]] = {}

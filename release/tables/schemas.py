@@ -53,6 +53,13 @@ def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
         raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
     _check_width(field, file.name, len(header))
     lowered = list(map(str.casefold, header))
+    # Where no name is a declared one the line may be a row, and what a row holds is in no message.
+    if not any(column.casefold() in lowered for column in table.columns):
+        raise SpecError(
+            field,
+            f"line 1 of {file.name} names none of the declared columns; the first line of each CSV "
+            "file has to be its header",
+        )
     for column in table.columns:
         count = lowered.count(column.casefold())
         if column not in header or count != 1:

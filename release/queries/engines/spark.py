@@ -52,7 +52,7 @@ from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.spec.tabulations.opened import OpenTabulation
 from release.tables.columns import number_column
-from release.tables.duckdb import Engine, Tables, given_table, wide_table
+from release.tables.duckdb import Engine, Tables, given_table, wide_table, without_core_files
 from release.tables.normal import normal_sql
 from release.tables.schemas import ARROW_TYPES
 from release.tables.sources import (
@@ -114,6 +114,7 @@ class SparkTables:
     def __init__(
         self, spec_file: SpecFile, master: str, engine: Engine | None, scratch: Path | None
     ) -> None:
+        without_core_files()
         declared = spec_file.spec.engine
         if not is_local(master) and (declared is None or declared.cluster != "inside"):
             raise SpecError(
