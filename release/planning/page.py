@@ -72,6 +72,7 @@ def _together(together: TogetherPlan) -> dict[str, Any]:
     return {
         "tables": tables,
         "growth": growth_sentence(together),
+        "use": together.use,
         "course": course,
     }
 

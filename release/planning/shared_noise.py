@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,16 +18,14 @@ from release.noise.composed.groups import (
     RequestGroup,
     Selected,
     ShareRequest,
-    ShareResult,
     grouped,
 )
 from release.noise.composed.share import share_out
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
-from release.noise.shares import AskedOfBudget
+from release.noise.shares import AskedOfBudget, Designs
 from release.planning.totals import Growth, SharedNoise
 from release.planning.zcdp import concentrated, rho_within
-from release.spec.named import by_name
 
 MEASURES = ("error rate", "mean error", "standard deviation")
 """Of noise on integers, by the power of the loss."""
@@ -40,17 +38,16 @@ _WIDE = 20.0
 
 
 def shared_noise(
-    budget: AskedOfBudget, designs: Mapping[str, AnyDesign | StatisticDesign], declared: Fraction
+    budget: AskedOfBudget, designs: Designs, added: Designs | None
 ) -> tuple[SharedNoise, ...]:
     """The noise of the release beside that of two other rules, equal queries together.
 
     Args:
         budget: what shares and targets ask of it.
         designs: their mechanisms in the release.
-        declared: the sum of the ε of the public queries that have a guarantee of their own.
+        added: those whose charges add up, where there are any.
     """
     groups = grouped(budget.requests)
-    added = _added(budget, declared)
     gaussian = _gaussian(groups, budget)
     rows = []
     for place, group in enumerate(groups):
@@ -59,7 +56,7 @@ def shared_noise(
             SharedNoise(
                 group.names,
                 MEASURES[request.loss_power] if request.kind is Kind.INTEGERS else OF_STATISTIC,
-                _size(request, added[name].mechanism) if added else None,
+                _size_of_design(request, added[name]) if added else None,
                 gaussian[place] if gaussian else None,
                 _size_of_design(request, designs[name]),
             )
@@ -67,9 +64,7 @@ def shared_noise(
     return tuple(rows)
 
 
-def growth_by_one_more(
-    budget: AskedOfBudget, designs: Mapping[str, AnyDesign | StatisticDesign]
-) -> Growth | None:
+def growth_by_one_more(budget: AskedOfBudget, designs: Designs) -> Growth | None:
     """What one more share of weight 1, like the first one, adds to the noise of the others.
 
     None where no query has a share, or where the budget is too small for one more.
@@ -92,17 +87,6 @@ def growth_by_one_more(
         ratio = then / now if request.kind is Kind.INTEGERS else now / then
         largest = max(largest, ratio - 1)
     return Growth(shares[0].name, largest)
-
-
-def _added(budget: AskedOfBudget, declared: Fraction) -> dict[str, ShareResult]:
-    """The mechanisms whose ε add up, by the same rule; empty where the budget is too small."""
-    if budget.epsilon <= declared:
-        return {}
-    try:
-        shares = share_out(budget.requests, budget.epsilon - declared, Fraction(0))
-    except BudgetError:
-        return {}
-    return by_name(shares)
 
 
 def _gaussian(groups: Sequence[RequestGroup], budget: AskedOfBudget) -> list[float]:
@@ -197,6 +181,9 @@ def _size(request: ShareRequest, mechanism: IntegerNoise | Selected) -> float:
 def _size_of_design(request: ShareRequest, design: AnyDesign | StatisticDesign) -> float:
     if isinstance(design.mechanism, IntegerMechanism):
         return _size(request, design.mechanism.noise)
+    if request.kind is Kind.INTEGERS and not isinstance(design, StatisticDesign):
+        # A channel has no noise far from the ends: what it loses is what its answers lose.
+        return _shown(float(design.objective), request)
     return float(design.guarantee.epsilon)
 
 

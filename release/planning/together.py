@@ -19,10 +19,10 @@ from release.budget.entries import Spent
 from release.budget.profiles import profiles_on
 from release.errors import SpecError
 from release.exact.composition.distribution import LossDistribution
+from release.exact.numbers import MAX_EPSILON, format_exact, format_up
 from release.noise.cache import DesignCache
-from release.noise.families import AnyDesign
-from release.noise.on_statistic import StatisticDesign
-from release.noise.shares import asked_of_budget
+from release.noise.composed.share import UNUSED
+from release.noise.shares import Shared, asked_of_budget
 from release.planning.plan import Plan
 from release.planning.shared_noise import growth_by_one_more, shared_noise
 from release.planning.totals import OneMore, TogetherPlan, Totals
@@ -72,29 +72,35 @@ def plan_together(
         course = tuple(rules.course(season))
         totals = replace(totals, season=course[-1], course=course)
     # One more query in a shared budget costs no ε: it costs the others noise.
-    if not shared(spec_file.spec):
+    shares = None if plan.unseen is None else plan.unseen.shared
+    if shares is None or not shared(spec_file.spec):
         return replace(totals, one_more=rules.one_more())
-    budget, designs = asked_of_budget(spec_file, cache, gap), _designs(plan)
-    declared = Fraction(0)
-    for query, charge in _charges(plan, are_public=True):
-        declared += 0 if query in designs else charge.epsilon
+    budget = asked_of_budget(spec_file, cache, gap)
+    # Where charges add up one more share takes its part from all others, and that is no news.
+    growth = None if shares.is_added else growth_by_one_more(budget, shares.designs)
     return replace(
         totals,
-        noise=shared_noise(budget, designs, declared),
-        growth=growth_by_one_more(budget, designs),
+        noise=shared_noise(budget, shares.designs, shares.added),
+        growth=growth,
+        use=_use_of_budget(plan, shares),
     )
 
 
-def _designs(plan: Plan) -> dict[str, AnyDesign | StatisticDesign]:
-    """The mechanisms that were found for shares and targets."""
-    designs: dict[str, AnyDesign | StatisticDesign] = {}
-    for planned in plan.queries:
-        if planned.query.is_shared:
-            designs[planned.query.name] = planned.chosen.design
-    for statistic in plan.on_statistic:
-        if statistic.query.is_shared:
-            designs[statistic.query.name] = statistic.design
-    return designs
+def _use_of_budget(plan: Plan, shares: Shared) -> str:
+    """What part of the budget shares and targets use, and why not more."""
+    cap = plan.cap_epsilon
+    used = f"{float(plan.epsilon / cap):.1%}".replace("%", " %")
+    sentence = f"the release uses {used} of ε = {format_exact(cap)}"
+    if plan.epsilon >= cap * (1 - UNUSED):
+        return sentence
+    if not any(query.share is not None for query in plan.spec_file.spec.queries):
+        return f"{sentence}: the targets need no more"
+    if not shares.is_added:
+        return f"{sentence}: no more noise can be taken away in 62 bits"
+    parts = sum((charge.epsilon for _, charge in _charges(plan, are_public=True)), Fraction(0))
+    if parts >= cap * (1 - UNUSED):
+        return f"{sentence}: their charges add up to {format_up(parts, 6)}, and compose to less"
+    return f"{sentence}: no query takes more than ε = {MAX_EPSILON}"
 
 
 def _charges(plan: Plan, *, are_public: bool) -> list[tuple[str, Charge]]:

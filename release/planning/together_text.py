@@ -70,6 +70,7 @@ def plain_together(together: TogetherPlan) -> dict[str, Any]:
         "one_more": plain_more,
         "noise": list(map(_plain_noise, together.noise)),
         "growth": None if growth is None else {"query": growth.query, "share": growth.share},
+        "use": together.use,
     }
 
 

@@ -49,6 +49,9 @@ def concentrated(losses: LossDistribution) -> Concentrated:
     places = np.arange(masses.size)
     at = float(losses.highest) - float(losses.step) * places
     likely = masses > 0
+    if not likely.any():
+        # Every loss lies beyond the range of the distribution: all of it counts as δ.
+        return Concentrated(0.0, losses.infinite / UNIT)
     # Without the infinite loss, which is counted as δ: what is left is a distribution of its own.
     masses, at = masses[likely] / masses.sum(), at[likely]
     # Rounding masses up can leave a mean a little below 0.

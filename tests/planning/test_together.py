@@ -283,7 +283,7 @@ def test_gaussian_shares_are_the_best_of_their_budget(tmp_path: Path) -> None:
     spec_file = read_spec(written(tmp_path, *queries))
     asked, plan = asked_of_budget(spec_file, None, Fraction(0)), make_plan(spec_file)
     designs = {one.query.name: one.chosen.design for one in plan.queries}
-    light, heavy = (known(row.zcdp) for row in shared_noise(asked, designs, Fraction(0)))
+    light, heavy = (known(row.zcdp) for row in shared_noise(asked, designs, None))
     rho = rho_within(1.0, 1e-6)
     assert 1 / (2 * light**2) + 1 / (2 * heavy**2) == pytest.approx(rho, rel=1e-3)
     best = light**2 + 100 * heavy**2

@@ -139,6 +139,11 @@ def _loss_of(request: ShareRequest) -> Callable[[float], float]:
     return loss
 
 
+def loss_at(request: ShareRequest, epsilon: float) -> float:
+    """The expected loss at so much ε of one unit's whole effect, about."""
+    return _loss_of(request)(epsilon)
+
+
 def _family(request: ShareRequest) -> OfEpsilon:
     """Its first family: with one pure charge permute-and-flip is never worse than the other."""
     family = family_of(request)

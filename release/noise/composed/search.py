@@ -201,12 +201,14 @@ def gaussian_deviation(epsilon: float, log_delta_cap: float) -> float:
     def below(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
 
+    # e^ε times a mass that is far smaller; beyond the range of floats it is nothing.
+    ratio = math.exp(min(epsilon, 700.0))
     # In logarithms, for σ may lie anywhere in six decades.
     low, high = 1e-3 / epsilon, 1e3 / epsilon
     for _ in range(100):
         sigma = math.sqrt(low * high)
         above = below(1 / (2 * sigma) - epsilon * sigma)
-        delta = above - math.exp(epsilon) * below(-1 / (2 * sigma) - epsilon * sigma)
+        delta = above - ratio * below(-1 / (2 * sigma) - epsilon * sigma)
         # Where digits are lost the noise is far more than enough.
         if delta > 0 and math.log(delta) > log_delta_cap:
             low = sigma
