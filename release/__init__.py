@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
     from release.noise.families import AnyDesign
+    from release.operate.rehearsal.models import Rehearsal
     from release.pipeline import Published
     from release.planning.plan import Plan
     from release.spec.load import SpecFile
@@ -57,6 +58,7 @@ __all__ = [
     "StorageError",
     "VerificationError",
     "__version__",
+    "check",
     "design",
     "estimate",
     "open",
@@ -158,6 +160,31 @@ def _listed(name: str, keys: object) -> Iterable[object]:
             name, f"found {safe_text(keys)}; write a list of keys, or of files with them"
         )
     return keys
+
+
+def check(
+    spec: PathLike,
+    *,
+    tables: Mapping[str, pd.DataFrame] | None = None,
+    period: str | None = None,
+) -> Rehearsal:
+    """Rehearse a run against its tables. Confidential: for the curator only; ``.show()`` prints it.
+
+    ``tables`` and ``period`` are as for :func:`run`. Nothing is charged, drawn or published. What a
+    run would be refused for stands in ``refusals``, and what the answers leave out, in shares, in
+    ``left_out``.
+
+    Raises:
+        SpecError: the spec is wrong.
+    """
+    from release.noise.cache import default_cache
+    from release.operate.rehearsal.rehearse import check_run
+    from release.queries.read import read_spec
+
+    if not isinstance(tables, Mapping | None):
+        raise SpecError("tables", f"found {type(tables).__name__}; give a dict of frames by name")
+    spec_file = read_spec(_path("spec", spec), _period(period))
+    return check_run(spec_file, default_cache(), frames=dict(tables or {}))
 
 
 def plan(spec: PathLike, period: str | None = None, season: int | None = None) -> Plan:

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json, working
-from release.errors import SpecError, StorageError
+from release.cli.console import echo, print_json, working
+from release.errors import SpecError, StorageError, StrictError
+from release.exact.numbers import exact
 
 ConfidentialFile = Annotated[
     Path | None,
@@ -29,12 +30,22 @@ RunFolder = Annotated[
 ]
 
 
-def check(
+Strict = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        help="End with status 6 where a larger share of anything is left out, such as 0.01.",
+    ),
+]
+
+
+def check(  # noqa: PLR0913 - one parameter for each option
     spec: opt.SpecPath,
     out: ConfidentialFile = None,
     into: RunFolder = None,
     key: opt.KeyFile = None,
     period: opt.PeriodOption = None,
+    strict: Strict = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Rehearse a run against the tables of a spec: keys, bounds, accuracy. For the curator only.
@@ -46,10 +57,13 @@ def check(
     """
     from release.noise.cache import default_cache
     from release.operate.rehearsal.folder import Destination
-    from release.operate.rehearsal.rehearse import rehearse
+    from release.operate.rehearsal.rehearse import check_run
     from release.operate.rehearsal.text import lines_of, plain_rehearsal
     from release.queries.read import read_spec
 
+    allowed = None if strict is None else exact("--strict", strict)
+    if allowed is not None and not 0 <= allowed < 1:
+        raise SpecError("--strict", "write a share from 0 on and below 1, such as 0.01")
     spec_file = read_spec(spec, opt.named_period(period))
     if out is not None and os.path.lexists(out):
         raise SpecError("--out", "is there already; name another file")
@@ -57,11 +71,11 @@ def check(
         raise SpecError("--out", f"there is no folder {out.parent}; create it, or name another")
     with working("rehearsing"):
         destination = None if into is None else Destination(into, key)
-        found = rehearse(spec_file, default_cache(), into=destination)
+        found = check_run(spec_file, default_cache(), into=destination)
     if out is not None:
         every = "\n".join(lines_of(found, most=None))
         _write(out, json.dumps(plain_rehearsal(found), ensure_ascii=False) if as_json else every)
-        typer.echo(f"wrote  {out}  (confidential)")
+        echo(f"wrote  {out}  (confidential)")
     elif as_json:
         print_json(plain_rehearsal(found))
     else:
@@ -69,10 +83,18 @@ def check(
         if found.refusals:
             # The first stands below, in the words of the run, as the error.
             lines.remove(f"  {found.refusals[0]}")
-        typer.echo("\n".join(lines))
+        echo("\n".join(lines))
     if found.refusals:
         # As a run would: the line of its first refusal, and its status.
         raise found.refusals[0]
+    if allowed is not None:
+        loud = [reason for reason in found.left_out if reason.share > allowed]
+        if loud:
+            # Without a figure: what an exit status tells of the table is told on the page.
+            raise StrictError(
+                f"--strict: more than {strict} is left out or changed, in {len(loud)} of the lines "
+                "above"
+            )
 
 
 def _write(path: Path, text: str) -> None:

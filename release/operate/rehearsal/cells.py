@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.bundle.answer_units import answer_unit
-from release.bundle.nearness import nearness_of
 from release.exact.domain import Codes, Topology
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
@@ -24,6 +23,7 @@ from release.operate.rehearsal.models import Told
 from release.pipeline import QueryRun, reached
 from release.planning.plan import Candidate, candidate
 from release.queries.contributions import Contributions, statistics_in_blocks
+from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.statistics import Counts, Statistic, Sums
 from release.spec.query import PlainQuery, Query

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from release.errors import ReleaseError
+from release.errors import ReleaseError, shown
+
+if TYPE_CHECKING:
+    from release.operate.rehearsal.left_out import Reason
 
 
 class Confidential:
@@ -29,6 +33,15 @@ class ColumnFacts(Confidential):
 
 
 @dataclass(frozen=True, repr=False)
+class JoinFacts(Confidential):
+    """The rows of a table that a join loses, and those that it counts several times."""
+
+    table: str
+    unmatched: int
+    doubled: int
+
+
+@dataclass(frozen=True, repr=False)
 class TableFacts(Confidential):
     """A table: its rows with a unit, its units, and what breaks its declaration or contract.
 
@@ -43,6 +56,7 @@ class TableFacts(Confidential):
     repeated: int
     faults: Mapping[tuple[str, str], int]
     columns: tuple[ColumnFacts, ...]
+    join: JoinFacts | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,10 +115,20 @@ class Told(Confidential):
 
 @dataclass(frozen=True, repr=False)
 class Cut(Confidential):
-    """How many rows, or cells, a bound changes or leaves out; ``bound`` says which, in words."""
+    """How many rows, values or cells a bound changes or leaves out.
 
-    bound: str
+    ``words`` say what happens to them, and ``example`` where most of it does.
+    """
+
+    words: str
     count: int
+    noun: str = "rows"
+    example: str = ""
+
+    @property
+    def bound(self) -> str:
+        """The noun and the words, as the end of a sentence."""
+        return f"{self.noun} {self.words}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,3 +168,16 @@ class Rehearsal(Confidential):
     tables: tuple[TableFacts, ...]
     queries: tuple[QueryFacts, ...]
     refusals: tuple[ReleaseError, ...]
+
+    @property
+    def left_out(self) -> list[Reason]:
+        """What the answers leave out of the tables, the largest shares first."""
+        from release.operate.rehearsal.left_out import left_out
+
+        return left_out(self.tables, self.queries)
+
+    def show(self) -> None:
+        """Print all of it. Confidential: what a notebook saves of it is no public file."""
+        from release.operate.rehearsal.text import lines_of
+
+        print("\n".join(map(shown, lines_of(self))))  # noqa: T201 - that is what is asked for

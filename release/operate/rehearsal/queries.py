@@ -97,22 +97,23 @@ def _totals(
 def _value_cuts(query: Query, uncounted: int, below: int, above: int) -> Iterator[Cut]:
     """What the domain of the categories leaves out, and what the clamp changes."""
     # Of a tuple a row that one part does not read may count in another.
-    yield Cut("rows have no value, or one outside the domain, and are left out", uncounted)
+    yield Cut("have no value, or one outside the domain, and are left out", uncounted)
     bounded = query.bounded if isinstance(query, SummedQuery) else None
     if bounded is not None:
-        yield Cut(f"values are below {bounded[1]:,}, and count as that", below)
-        yield Cut(f"values are above {bounded[2]:,}, and count as that", above)
+        yield Cut(f"are below {bounded[1]:,}, and count as that", below, "values")
+        yield Cut(f"are above {bounded[2]:,}, and count as that", above, "values")
 
 
 def _row_cuts(tables: HereTables, spec_file: SpecFile, query: Query) -> Iterator[Cut]:
     cut, most_cells = left_out(tables, spec_file, query), spec_file.spec.privacy.max_cells_per_unit
     fixed = " and ".join(column for column in query.by if column in spec_file.spec.privacy.fixed)
-    yield Cut(f"rows are of a unit whose {fixed} is another, and are left out", cut.homes)
-    yield Cut(f"rows are beyond max_cells_per_unit: {most_cells}, and are left out", cut.cells)
+    yield Cut(f"are of a unit whose {fixed} is another, and are left out", cut.homes)
+    yield Cut(f"are beyond max_cells_per_unit: {most_cells}, and are left out", cut.cells)
     bound = f"max_rows_per_unit: {cut.most}"
     if cut.most < spec_file.spec.rows_per_unit(query):
         bound = f"the {cut.most} rows of a unit that the declared sensitivity allows"
-    yield Cut(f"rows are beyond {bound}, and are left out", cut.rows)
+    example = "" if cut.worst is None else f"of {cut.worst}"
+    yield Cut(f"are beyond {bound}, and are left out", cut.rows, example=example)
 
 
 def _answer_cuts(run: QueryRun) -> Iterator[Cut]:
@@ -124,10 +125,10 @@ def _answer_cuts(run: QueryRun) -> Iterator[Cut]:
     if domain.topology is not Topology.ORDERED:
         return
     highest = int((answered.codes == domain.size - 1).sum())
-    yield Cut(f"cells have the highest answer, {domain.labels[-1]} or more", highest)
+    yield Cut(f"have the highest answer, {domain.labels[-1]} or more", highest, "cells")
     # Nothing is below no rows.
     lowest = 0 if domain.labels[0] == 0 else int((answered.codes == 0).sum())
-    yield Cut(f"cells have the lowest answer, {domain.labels[0]} or less", lowest)
+    yield Cut(f"have the lowest answer, {domain.labels[0]} or less", lowest, "cells")
 
 
 def _sensitivity_text(run: QueryRun) -> str:

@@ -11,42 +11,60 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from release.budget.cost import least_charges
 from release.errors import ReleaseError
 from release.noise.cache import DesignCache
 from release.noise.design import GAP
-from release.noise.families import AnyDesign
-from release.noise.on_statistic import StatisticDesign
-from release.noise.refusal import Made, accepted
-from release.noise.shares import Shared, share_budget
-from release.noise.stage import problem_of, solved
-from release.noise.tables.chosen import Chosen, choose_tables
+from release.noise.refusal import Made
+from release.noise.stage import design_all
+from release.noise.unseen import Unseen, find_unseen
 from release.operate.rehearsal.folder import Destination
 from release.operate.rehearsal.models import QueryFacts, Rehearsal, TableFacts
 from release.operate.rehearsal.queries import query_facts
 from release.operate.rehearsal.tabulations import tabulation_facts
 from release.operate.rehearsal.values import table_facts
-from release.pipeline import Answered, QueryRun, accept, answer_query, charges_of, moved, reached
+from release.pipeline import (
+    Answered,
+    Options,
+    QueryRun,
+    answer_query,
+    charges_of,
+    decide,
+    decide_found,
+    design_seen,
+    moved,
+    reached,
+)
 from release.queries.engines.base import HereTables
 from release.queries.tabulations.answers import true_codes
 from release.queries.tabulations.table_count import TableCount
+from release.rehearsal import rehearse
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished
 from release.spec.tabulations.opened import OpenTabulation
+from release.tables.frames import with_frames
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def rehearse(
+def check_run(
     spec_file: SpecFile,
     cache: DesignCache | None = None,
     gap: Fraction = GAP,
     into: Destination | None = None,
+    frames: Mapping[str, pd.DataFrame] | None = None,
 ) -> Rehearsal:
     """What a run of the spec would find in its tables, and why it would be refused. Confidential.
 
     Where the tables cannot be opened, that is a refusal, and nothing of them is found. ``into`` is
-    the folder that the run would publish in; without it no ledger is looked at.
+    the folder that the run would publish in; without it no ledger is looked at. ``frames`` are read
+    in place of the files of their tables, as a run reads them.
     """
     rehearsing = _Rehearsing(spec_file, cache, gap, into)
     if into is not None:
@@ -54,7 +72,12 @@ def rehearse(
     rehearsing.plan()
     facts: list[TableFacts] = []
     queries: list[QueryFacts] = []
-    with rehearsing.noted(), HereTables(spec_file) as tables:
+    with (
+        TemporaryDirectory() as folder,
+        rehearsing.noted(),
+        with_frames(spec_file, frames or {}, lambda: Path(folder)) as declared,
+        HereTables(declared) as tables,
+    ):
         facts += [table_facts(tables, spec_file, name) for name in spec_file.spec.tables]
         queries += rehearsing.queries(tables)
         queries += rehearsing.tabulations(tables)
@@ -72,9 +95,7 @@ class _Rehearsing:
     gap: Fraction
     into: Destination | None = None
     refusals: list[ReleaseError] = field(default_factory=list)
-    _found: Mapping[str, AnyDesign | StatisticDesign] = field(default_factory=dict)
-    _chosen: Chosen | None = None
-    _solutions: dict[object, Made] = field(default_factory=dict)
+    unseen: Unseen | None = None
     _runs: list[QueryRun] = field(default_factory=list)
 
     @contextmanager
@@ -91,16 +112,18 @@ class _Rehearsing:
         with self.noted():
             check_finished(self.spec_file.spec)
         with self.noted():
-            shared = Shared(self.spec_file, {})
-            if self.spec_file.spec.is_shared:
-                shared = share_budget(self.spec_file, self.cache, self.gap)
-            if self.spec_file.tabulations:
-                self._chosen = choose_tables(self.spec_file)
-                shared = Shared(self._chosen.spec_file, self._chosen.designs)
-            self.spec_file, self._found = shared.spec_file, shared.designs
-            least_charges(self.spec_file)
-            if self.spec_file.spec.acceptance:
-                self._found = accept(shared, self.cache, self.gap).designs
+            self.unseen = find_unseen(self.spec_file, self.cache, self.gap)
+            self.spec_file = self.unseen.spec_file
+        with self.noted():
+            if self.unseen is not None:
+                self.unseen, charged = decide_found(self.unseen, self._options)
+                with TemporaryDirectory() as folder:
+                    again = partial(decide, options=self._options)
+                    rehearse(self.unseen, charged, again, Path(folder))
+
+    @property
+    def _options(self) -> Options:
+        return Options(accept_gap=self.gap, cache=self.cache)
 
     def queries(self, tables: HereTables) -> Iterator[QueryFacts]:
         """What each query of the spec finds, in its order."""
@@ -125,20 +148,22 @@ class _Rehearsing:
         return run
 
     def _made(self, query: Query, run: QueryRun) -> Made:
-        if query.name in self._found:
-            return self._found[query.name]
-        problem = problem_of(self.spec_file, query, run.statistic or reached(run.sensitivity))
-        # Equal problems are solved once, as in a run.
-        if problem.key not in self._solutions:
-            self._solutions[problem.key] = solved(problem, self.cache, self.gap)
-        return accepted(query, self._solutions[problem.key], self.gap)
+        unseen = self.unseen
+        if unseen is not None and (
+            query.name in unseen.designs or query.name in unseen.standing_in
+        ):
+            (designed,) = design_seen((run,), unseen, self._options)
+            return designed.made
+        # Why the release as a whole has none is noted already: this one query by itself may.
+        moved_by = run.statistic or reached(run.sensitivity)
+        return design_all([(query, moved_by)], self.spec_file, self.cache, self.gap)[query.name]
 
     def tabulations(self, tables: HereTables) -> Iterator[QueryFacts]:
         """What each tabulation finds, in the order of the spec."""
         for opened in self.spec_file.tabulations:
             facts = QueryFacts(opened.name)
             with self.noted():
-                facts = tabulation_facts(tables, self.spec_file, opened, self._chosen)
+                facts = tabulation_facts(tables, self.spec_file, opened, self.unseen)
             with self.noted():
                 self._measure(tables, opened)
             yield facts
@@ -152,7 +177,7 @@ class _Rehearsing:
         codes = true_codes(tables, opened, own)
         for query in own:
             run = moved(QueryRun(query, Answered(None, codes[query.name])), self.spec_file)
-            self._runs.append(replace(run, design=self._found[query.name]))
+            self._runs.append(replace(run, design=reached(self.unseen).designs[query.name]))
 
     def charge(self) -> None:
         """What a run would charge, where all of its mechanisms are known."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from release.noise.cache import DesignCache
-from release.operate.rehearsal.rehearse import rehearse
+from release.operate.rehearsal.rehearse import check_run
 from release.operate.schedule import Became, Schedule, periods_of
 from release.queries.read import read_spec
 
@@ -30,7 +30,7 @@ def rehearsal_lines(
         yield f"{name}: no period is due, so nothing was rehearsed"
         return
     period = due[0].period
-    rehearsal = rehearse(read_spec(schedule.spec, period), cache)
+    rehearsal = check_run(read_spec(schedule.spec, period), cache)
     for refusal in rehearsal.refusals:
         yield f"{name}: {period} would be refused: {refusal}"
     if not rehearsal.refusals:

@@ -9,8 +9,8 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.tables.cone import coarsened
 from release.exact.tables.structure import Margin
-from release.noise.tables.chosen import Chosen
 from release.noise.tables.opened import margins_of_error, publication_of
+from release.noise.unseen import Unseen
 from release.operate.rehearsal.cells import told_of_table
 from release.operate.rehearsal.models import Cut, KeyFacts, QueryFacts, Told
 from release.operate.rehearsal.values import key_facts
@@ -22,7 +22,7 @@ from release.tables.duckdb import wide_table
 
 
 def tabulation_facts(
-    tables: HereTables, spec_file: SpecFile, opened: OpenTabulation, chosen: Chosen | None
+    tables: HereTables, spec_file: SpecFile, opened: OpenTabulation, chosen: Unseen | None
 ) -> QueryFacts:
     """What a tabulation finds; ``chosen`` is None where nothing could be measured.
 
@@ -42,7 +42,7 @@ def tabulation_facts(
     told: tuple[Told, ...] = ()
     if chosen is not None:
         told = tuple(_told(spec_file, opened, chosen, counts, cells))
-    uncounted = "rows are in no cell, or of a unit that counts already, and are left out"
+    uncounted = "are in no cell, or of a unit that counts already, and are left out"
     cuts = [Cut(uncounted, rows - counted), *_facts(opened, counts, cells)]
     return QueryFacts(
         opened.name,
@@ -69,7 +69,7 @@ def _keys(
 def _told(
     spec_file: SpecFile,
     opened: OpenTabulation,
-    chosen: Chosen,
+    chosen: Unseen,
     counts: dict[int, Codes],
     cells: Sequence[Margin],
 ) -> Iterator[Told]:
@@ -91,4 +91,4 @@ def _facts(
         table = next(own for own in opened.declared_tables if own.table == (level, margin))
         wrong = int(np.count_nonzero(true != declared))
         of_table = f"{opened.levels[level]} [{', '.join(table.names)}]"
-        yield Cut(f"declared numbers of {of_table} are not those of the table", wrong)
+        yield Cut(f"of {of_table} are not those of the table", wrong, "declared numbers")

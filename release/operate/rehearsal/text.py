@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from release.operate.rehearsal.left_out import Reason
 from release.operate.rehearsal.models import (
     ColumnFacts,
     KeyFacts,
@@ -16,7 +17,7 @@ from release.operate.rehearsal.models import (
     ValueCount,
 )
 
-FIRST_LINE = "confidential: for the curator only; it shows figures of the tables without noise"
+FIRST_LINE = "CONFIDENTIAL: for the curator only; it shows figures of the tables without noise"
 
 MOST_LINES = 10
 """Keys, and values, of a column that are listed on a terminal."""
@@ -31,6 +32,11 @@ _FAULTS = {
 def lines_of(rehearsal: Rehearsal, most: int | None = MOST_LINES) -> list[str]:
     """All that was found, in lines; of each list ``most`` entries, with the number of the rest."""
     lines = [FIRST_LINE]
+    reasons = rehearsal.left_out
+    if reasons:
+        lines += ["left out or changed:", *(f"  {reason.sentence}" for reason in reasons)]
+    elif rehearsal.tables:
+        lines.append("nothing is left out, bounded or clamped")
     for table in rehearsal.tables:
         lines += _table_lines(table)
     for query in rehearsal.queries:
@@ -166,9 +172,21 @@ def plain_rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:
     """All that was found, as plain data."""
     return {
         "confidential": True,
+        "left_out": list(map(_plain_reason, rehearsal.left_out)),
         "tables": list(map(_plain_table, rehearsal.tables)),
         "queries": list(map(_plain_query, rehearsal.queries)),
         "refusals": list(map(str, rehearsal.refusals)),
+    }
+
+
+def _plain_reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "of": reason.of,
+        "what": f"{reason.noun} {reason.words}",
+        "count": reason.count,
+        "whole": reason.whole,
+        "share": float(reason.share),
+        "example": reason.example,
     }
 
 
@@ -177,14 +195,15 @@ def _plain_table(table: TableFacts) -> dict[str, Any]:
     for (rule, column), count in table.faults.items():
         faults.append({"column": column, "rule": rule, "rows": count})
     columns = [vars(column) for column in table.columns]
-    return {**vars(table), "faults": faults, "columns": columns}
+    join = None if table.join is None else vars(table.join)
+    return {**vars(table), "faults": faults, "columns": columns, "join": join}
 
 
 def _plain_query(query: QueryFacts) -> dict[str, Any]:
     return {
         **vars(query),
         "keys": list(map(_plain_keys, query.keys)),
-        "cuts": [vars(cut) for cut in query.cuts],
+        "cuts": [{"bound": cut.bound, "count": cut.count} for cut in query.cuts],
         "told": list(map(_plain_told, query.told)),
     }
 

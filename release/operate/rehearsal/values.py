@@ -9,11 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from release.operate.rehearsal.models import ColumnFacts, KeyFacts, TableFacts, ValueCount
+from release.operate.rehearsal.models import (
+    ColumnFacts,
+    JoinFacts,
+    KeyFacts,
+    TableFacts,
+    ValueCount,
+)
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.tables.duckdb import Tables, wide_table
+from release.tables.duckdb import Tables, raw_table, wide_table
 
 _MOST_LISTED = 1000
 """Values that no key names, those of most rows first."""
@@ -52,7 +58,24 @@ def table_facts(tables: Tables, spec_file: SpecFile, name: str) -> TableFacts:
         quality.repeated,
         quality.faults,
         tuple(facts),
+        _join_facts(tables, spec_file, name),
     )
+
+
+def _join_facts(tables: Tables, spec_file: SpecFile, name: str) -> JoinFacts | None:
+    """What a join does to the rows of a table; None without one."""
+    join = spec_file.spec.tables[name].join
+    if join is None:
+        return None
+    unit = identifier(spec_file.spec.privacy.unit)
+    partners = f'(SELECT {unit}, count(*) AS "#n" FROM {raw_table(join.table)} GROUP BY 1)'
+    figures = tables.rows(
+        'SELECT [count(*) FILTER ("#n" IS NULL), count(*) FILTER ("#n" > 1)] AS n '
+        f"FROM {raw_table(name)} LEFT JOIN {partners} USING ({unit})",
+        name,
+    )
+    unmatched, doubled = figures.column("n")[0].as_py()
+    return JoinFacts(join.table, unmatched, doubled)
 
 
 def key_facts(  # noqa: PLR0913 - what a set of values is compared with

@@ -14,7 +14,7 @@ import yaml
 
 from release.cli.main import main
 from release.operate.rehearsal.models import Rehearsal
-from release.operate.rehearsal.rehearse import rehearse
+from release.operate.rehearsal.rehearse import check_run
 from release.operate.rehearsal.text import FIRST_LINE, _counted, lines_of
 from release.queries.read import read_spec
 from tests.small import Row, Small, joint, part, query
@@ -27,7 +27,7 @@ HOMES: list[Row] = [
 
 
 def rehearsed(small: Small | Tabulated, folder: Path) -> Rehearsal:
-    return rehearse(read_spec(small.write(folder)))
+    return check_run(read_spec(small.write(folder)))
 
 
 def with_keys(small: Small, folder: Path, keys: list[str]) -> Path:
@@ -51,7 +51,7 @@ def test_a_misspelt_key_is_named_beside_the_value_that_was_meant(
 ) -> None:
     small = Small(HOMES, [query("count", sensitivity="global")])
     path = with_keys(small, tmp_path, ["a", "heatpump"])
-    (of_query,) = rehearse(read_spec(path)).queries
+    (of_query,) = check_run(read_spec(path)).queries
     assert (of_query.rows, of_query.outside, of_query.empty) == (91, 86, 1)
     (keys,) = of_query.keys
     assert [(key.value, key.rows) for key in keys.keys] == [("a", 5)]
