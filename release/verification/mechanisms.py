@@ -21,7 +21,6 @@ from release.exact.privacy import Deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.constraints import constraints_of
 from release.records.mechanisms import MechanismRecord
-from release.records.notes import is_note
 from release.spec.demands import demands_of
 from release.spec.losses import loss_of
 from release.spec.mechanisms import BEST, MECHANISMS
@@ -169,9 +168,6 @@ def _check_design(
     file: str, record: MechanismRecord, loss: str, objective: Fraction, tolerance: Fraction
 ) -> None:
     expect(file, "design.loss", record.design.loss, loss)
-    for note in record.design.notes:
-        if not is_note(note, MECHANISMS):
-            raise VerificationError(file, "design.notes", excerpt(note), "a note of the list")
     rounded = Fraction(format_up(objective, 18))
     _expect_near(file, "design.objective", record.design.objective, rounded, tolerance)
     if record.design.bound_of != BoundOf.INTEGERS.value:

@@ -155,7 +155,7 @@ Mechanism schema,query,mechanism:str guarantee:Claim profile?:Profile
 Recomputed delta_probabilistic,delta_approximate:EXACT epsilon_everywhere:str
 Accuracy p_exact,mean_absolute,p_within_1:EXACT; Multiplier distance:int prices:WHOLE*
 Design method,loss,solver:str objective,bounded_loss,lower_bound,gap:EXACT bound_of:BOUNDED
-    bound:proved|solver notes:NOTE* multipliers:Multiplier*
+    bound:proved|solver notes:str* multipliers:Multiplier*
 On_answer Mechanism group:int* total:WHOLE directed:bool recomputed:Recomputed accuracy:Accuracy
     design:Design
 Modular On_answer weights:WHOLE* sensitivity:int**; Channel On_answer rows:WHOLE** pairs:int**
@@ -185,21 +185,11 @@ Inputs table:str files:Opening*; Put_aside table,rule,column:str count:int
 Audited schema,release_id:str sequence:int|null began,prepared:INSTANT run:HEX|null
     actor,approver?:PERSON inputs:Inputs* set_aside:Put_aside*|null signature?:BASE64
 """
-FIGURE = r"[0-9]{1,12}(\.[0-9]{1,6})?(e[+-][0-9]{2})?"
 ALIASES = {
     "BOUNDED": "/every mechanism|modular noise|noise on the integers",
     "TARGET": r"/ *(error_rate|absolute|squared) *<= *\S+ *",
     "ACCEPTANCE": "/[^:]+: *(p95|mean_error|error_rate|absolute|squared) *<= *[0-9]{1,40}"
     "([./][0-9]{1,40})? *",
-    "NOTE": "/the lower bound is the solver's, not proved exactly"
-    "|the work limit ended the search; the gap is what is left open"
-    "|the search ended within the solver's tolerance; the gap is what is left open"
-    "|made for the pure guarantee, which implies this one"
-    "|some published values never occur: ε between some two answers is infinite"
-    r"|at most [0-9]+\.[0-9]{2}% above the best channel, whose cost has a proved bound"
-    "|pinned to the baseline [a-z_]+; nothing is proved of others"
-    rf"|best of [0-9]+ by [a-z_]+ loss: [a-z_-]+ {FIGURE}(, [a-z_-]+ {FIGURE})*"
-    rf"(; the next, [a-z_-]+, loses (as much as|{FIGURE} times what) [a-z_-]+ loses)?",
 }
 FIELDS: dict[str, dict[str, str]] = {}
 for form_text in re.split("; |\n", re.sub("\n +", " ", FORMS.strip())):
@@ -1939,9 +1929,9 @@ RELATIONS = {
     "in the table, are held to be public",
 }
 ENFORCED_BY = (
-    "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
-    "are kept, within its first max_cells_per_unit cells where that is declared; integers are "
-    "clamped; a unit has one fixed part; declared sensitivity is enforced by reading fewer rows"
+    "of the rows of a unit that a query reads, max_rows_per_unit are kept, those of the least "
+    "hash, within max_cells_per_unit cells where that is declared; integers are clamped; a unit "
+    "has one fixed part; declared sensitivity is enforced by reading fewer rows"
 )
 WITHHELD = [
     "mechanisms, sensitivity and accuracy of instance-specific queries: they depend on the "
@@ -1988,8 +1978,7 @@ class Release:
         same("SHA256SUMS", "file set", lines[len(names) :], [""])
         self.tested = [f"the SHA-256 of {len(names)} files"]
         self.record = read_json(RECORD, self.files[RECORD], "Record")
-        named = {"schema": "dp-release/release/v1", "kind": "RELEASE"}
-        agree(RECORD, self.record, named | {"release_id": public.resolve().name})
+        agree(RECORD, self.record, {"schema": "dp-release/release/v1", "kind": "RELEASE"})
         self.name, self.sequence = self.record["release_id"], self.record["ledger"]["sequence"]
         self.figures = {each: self.record["composition"][each] for each in ("epsilon", "delta")}
         self.check_files()
@@ -2165,7 +2154,7 @@ class Release:
             # The family follows from public parameters alone (3.9).
             fits = definition != "probabilistic" or delta == 0
             fits = fits and query.is_line and query.loss in LINE_LOSSES and epsilon > 0
-            small = query.group[0] <= 21 and epsilon >= Fraction(1, 1000)
+            small = query.group[0] <= 21 and Fraction(1, 1000) <= epsilon <= 12
             on_line = ("channel" if small else "integer") if fits else "none"
             expected["mechanism"] = on_line if "ordered" in query.topologies else "modular"
         agree(RECORD, entry, expected, f"{at}.")

@@ -73,7 +73,6 @@ def edited(*path: str, value: Any) -> Sensitivity:
         (("accuracy", "p_within_1"), "0.615145814167", "accuracy.p_within_1"),
         (("design", "loss"), "absolute", "design.loss"),
         (("design", "objective"), "0.605700072112486025", "design.objective"),
-        (("design", "notes"), ["trust me"], "design.notes"),
     ],
 )
 def test_what_a_file_states_is_what_its_integers_are(

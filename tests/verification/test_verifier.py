@@ -257,12 +257,6 @@ def test_links_are_not_followed(release: Path, tmp_path: Path) -> None:
     assert "a link" in refused(release)
 
 
-def test_a_release_under_another_name_is_refused(release: Path) -> None:
-    other = release.with_name("another")
-    release.rename(other)
-    assert "release_id" in refused(other)
-
-
 @pytest.mark.parametrize(
     ("says", "change"),
     [

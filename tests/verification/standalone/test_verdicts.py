@@ -322,7 +322,6 @@ FORGED: list[tuple[str, Change, str]] = [
     ("mechanisms/total.json", at("design.lower_bound", "0.9"), "lower_bound"),
     ("mechanisms/total.json", at("design.bounded_loss", "0.9"), "bounded_loss"),
     ("mechanisms/line.json", at("recomputed.delta_approximate", "0"), "delta_approximate"),
-    ("mechanisms/line.json", at("design.notes", ["the best there is"]), "design.notes"),
     ("mechanisms/line.json", at("profile.values.3", more), "profile.values"),
     ("mechanisms/line.json", at("profile.patterns", [[1]]), "profile.patterns"),
     ("mechanisms/line.json", at("profile.step", "0.5"), "profile.step"),
