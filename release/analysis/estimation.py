@@ -3,8 +3,9 @@
 The mechanism of a worst-case query is public, so a reader can correct for its noise; nothing
 confidential is read here, and no budget is spent. For each published answer o there are
 
-- the posterior over the true answers, with its mean, its mode and its credible interval; these
-  hold on average over the prior, and are biased towards it;
+- an interval that holds the true answer with its level, whatever that is;
+- the posterior over the true answers, with its mean and its mode; these hold on average over the
+  prior, and are biased towards it;
 - an unbiased value g(o), with Σ_o P(o|q)·g(o) = v(q) at every true answer q, v(q) being its label.
   It may lie outside the domain, and is the value to add up over cells.
 
@@ -35,16 +36,17 @@ from release.analysis.intervals import (
     MeanNoise,
     TableNoise,
 )
-from release.analysis.sums import mean_intervals
 from release.analysis.tables import no_such_query
 from release.analysis.unbiased import MOST_ANSWERS, check_size, correction
 from release.bundle.read import parse_any_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.intervals import runs_of
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top.histogram import HistogramTop
+from release.queries.intervals import around_sums, in_codes, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.records.hashes import sha256
@@ -75,10 +77,12 @@ _TOTAL = 1e-9
 class Estimate:
     """The estimate of one true answer; all in label values, ``scale`` of a grid.
 
-    ``mode`` is the true answer of most posterior mass. ``low`` and ``high`` bound the credible
-    interval, both included; round a circle ``low`` may be above ``high``. For levels they are, as
-    labels are, the least integers of their levels. ``credible`` is, for categories, the least set
-    of the credible mass, likeliest first.
+    ``mode`` is the true answer of most posterior mass. ``low`` and ``high`` bound the interval,
+    both included, which holds the true answer with its level whatever that is; round a circle
+    ``low`` may be above ``high``. Of bins ``high`` is the largest integer of its bin, without end
+    of the last one. Of sums and means they are these themselves, and ``value`` is what the noisy
+    sums make, before it is put into a bin. ``credible`` is, for categories, the least set of the
+    credible mass, likeliest first.
 
     ``standard_error`` is that of ``unbiased`` if the true answer is ``mode``. ``variance`` is an
     unbiased estimate of the variance of ``unbiased``, whatever the true answer; for one cell it can
@@ -87,9 +91,10 @@ class Estimate:
 
     published: int | str
     mode: int | str
-    low: int | None = None
-    high: int | None = None
+    low: float | None = None
+    high: float | None = None
     credible: tuple[str, ...] | None = None
+    value: float | None = None
     posterior_mean: float | None = None
     unbiased: float | None = None
     variance: float | None = None
@@ -172,9 +177,10 @@ class Estimates:
         types = {
             "published": label,
             "mode": label,
-            "low": pa.int64(),
-            "high": pa.int64(),
+            "low": _kind_of(self.column("low")),
+            "high": _kind_of(self.column("high")),
             "credible": pa.list_(pa.string()),
+            "value": pa.float64(),
             "posterior_mean": pa.float64(),
             "unbiased": pa.float64(),
             "variance": pa.float64(),
@@ -191,6 +197,12 @@ class Estimates:
         """As :meth:`to_arrow`, a frame."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
+
+
+def _kind_of(values: Sequence[float | None]) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.float64() if any(isinstance(value, float) for value in values) else pa.int64()
 
 
 def likelihood(mechanism: Mechanism) -> Floats:
@@ -239,8 +251,15 @@ def estimate(
     published, cell = _distinct(codes, domain.size)
     posterior = _posterior(table[:, published], prior)
     answers = []
+    ends = None
+    if domain.topology is not Topology.NOMINAL:
+        ends = runs_of(np.exp(table), domain.topology, level)
     for code, masses in zip(published.tolist(), posterior.T, strict=True):
-        answers.append(_of_posterior(domain, code, masses, level))
+        answer = _of_posterior(domain, code, masses, level)
+        if ends is not None:
+            low, high = (int(domain.labels[own[code]]) for own in ends)
+            answer = replace(answer, low=low, high=high)
+        answers.append(answer)
     if domain.is_line:
         answers = _corrected(answers, table, domain, published)
     cells = map(answers.__getitem__, cell.tolist())
@@ -303,9 +322,8 @@ def _of_posterior(domain: AnswerDomain, code: int, masses: Floats, level: float)
     if domain.topology is Topology.NOMINAL:
         likely = map(labels.__getitem__, _least_set(masses, level).tolist())
         return Estimate(labels[code], mode, credible=tuple(map(str, likely)))
-    low, high = _narrowest(masses, level, circle=domain.topology is Topology.CYCLIC)
     mean = float(masses @ np.array(labels, dtype=np.float64)) if domain.is_line else None
-    return Estimate(labels[code], mode, int(labels[low]), int(labels[high]), posterior_mean=mean)
+    return Estimate(labels[code], mode, posterior_mean=mean)
 
 
 def _least_set(masses: Floats, level: float) -> Codes:
@@ -313,24 +331,6 @@ def _least_set(masses: Floats, level: float) -> Codes:
     order = np.argsort(-np.round(masses / _ROUNDING), kind="stable")
     reached = np.cumsum(masses[order]) >= level - _ROUNDING
     return order[: int(np.argmax(reached)) + 1]
-
-
-def _narrowest(masses: Floats, level: float, *, circle: bool) -> tuple[int, int]:
-    """The first and last code of the credible interval; round a ``circle`` it may pass the end."""
-    size = masses.size
-    # Round a circle an interval may start at any code, so all codes but one come twice.
-    around = np.concatenate([masses, masses[:-1]]) if circle else masses
-    below = np.concatenate([[0.0], np.cumsum(around)])
-    low = np.arange(size)
-    # For each low the first end with enough mass in [low, end); beyond the last there is none.
-    end = np.searchsorted(below, below[low] + level - _ROUNDING, side="left")
-    enough = end < below.size
-    low, end = low[enough], end[enough]
-    fewest = end - low == (end - low).min()
-    low, end = low[fewest], end[fewest]
-    mass = below[end] - below[low]
-    best = int(np.argmax(mass >= mass.max() - _ROUNDING))
-    return int(low[best]), int(end[best] - 1) % size
 
 
 def _corrected(
@@ -449,7 +449,26 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         estimates = estimate_wide(codes, mechanism, domain, level=level)
     else:
         estimates = estimate(codes, table, domain, level=level)
+    if "bins" in record.domain:
+        estimates = _to_ends_of_bins(estimates, domain)
     return replace(estimates, by=tuple(record.by), keys=keys)
+
+
+def _to_ends_of_bins(estimates: Estimates, domain: AnswerDomain) -> Estimates:
+    """The estimates with intervals that go to the end of their last bin, and not to its begin."""
+    begins = list(map(int, domain.labels))
+    # Answers are clamped, so that the last bin also holds every larger value.
+    ends = dict(zip(begins, [*(begin - 1 for begin in begins[1:]), math.inf], strict=True))
+    is_open = any(cell.high == begins[-1] for cell in estimates.cells)
+    cells = []
+    for cell in estimates.cells:
+        if cell.high is not None:
+            end = ends[int(cell.high)]
+            # A column has one type: with an open end all are floats.
+            cells.append(replace(cell, high=float(end) if is_open else int(end)))
+        else:
+            cells.append(cell)
+    return replace(estimates, cells=tuple(cells))
 
 
 def estimate_wide(
@@ -458,8 +477,7 @@ def estimate_wide(
     """As :func:`estimate` with a uniform prior, for noise on the integers and any domain.
 
     All answers beyond the reach of both ends fare alike, so one of them stands for all. Where those
-    within reach are too many for a table too, what is published stands for the posterior. Either
-    way an interval reaches as far as the noise does, which is the posterior far from both ends.
+    within reach are too many for a table too, what is published stands for the posterior.
     """
     check_level(level)
     labels, has_ends = domain.labels, domain.size < MOST_IN_ORDER
@@ -469,9 +487,11 @@ def estimate_wide(
         found = _moved(found, labels.step * (codes - near))
     else:
         found = _of_noise_alone(codes, mechanism, domain, has_ends=has_ends)
-    reach, cells = mechanism.noise.radius(level), []
-    for cell, code in zip(found.cells, codes.tolist(), strict=True):
-        low, high = max(0, code - reach), min(domain.size - 1, code + reach)
+    ends = in_codes(domain, mechanism, codes, level)
+    if ends is None:
+        return found
+    cells = []
+    for cell, low, high in zip(found.cells, ends.low.tolist(), ends.high.tolist(), strict=True):
         cells.append(replace(cell, low=int(labels[low]), high=int(labels[high])))
     return replace(found, cells=tuple(cells))
 
@@ -517,27 +537,26 @@ def estimate_sums(
     keys, sums = _released(public, record, query.outcome_columns)
     labels, codes = query.answers.labels, query.answer_codes(sums)[0]
     noise, deviation = mechanism.noise, math.sqrt(mechanism.noise.moment(2))
+    ends = around_sums(query, mechanism, sums, level)
     if mechanism.sums == 1:
-        reach = noise.radius(level)
-        lows, highs = query.answer_codes(sums - reach)[0], query.answer_codes(sums + reach)[0]
         errors = np.full(len(sums), deviation)
+        values = sums[:, 0].astype(np.float64)
     else:
         bounds = query.sum_bounds
-        ends = mean_intervals(sums, noise, bounds, level)
-        lows, highs = map(query.codes_of_numbers, ends)
         wide = bounds[1] - bounds[0]
         # Noise can leave no rows, or fewer than none: a mean is that of one row at least.
         share = np.clip(sums[:, 0] / np.maximum(sums.sum(axis=1), wide), 0, 1)
         spread = np.sqrt(share**2 + (1 - share) ** 2) * wide * deviation
         errors = np.minimum(spread / np.maximum(sums.sum(axis=1), wide), wide)
+        values = mean_of_sums(query, sums)
     cells = []
-    columns = [values.tolist() for values in (codes, lows, highs, errors, sums[:, 0])]
-    for code, low, high, error, total in zip(*columns, strict=True):
+    columns = [own.tolist() for own in (codes, ends.low, ends.high, errors, values)]
+    for code, low, high, error, value in zip(*columns, strict=True):
         estimate = Estimate(
-            labels[code], labels[code], int(labels[low]), int(labels[high]), standard_error=error
+            labels[code], labels[code], low, high, value=value, standard_error=error
         )
         if mechanism.sums == 1:
-            estimate = replace(estimate, unbiased=float(total), variance=deviation**2)
+            estimate = replace(estimate, unbiased=value, variance=deviation**2)
         cells.append(estimate)
     own: CellNoise = MeanNoise(sums, noise, query.sum_bounds)
     if mechanism.sums == 1:

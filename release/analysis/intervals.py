@@ -1,8 +1,7 @@
 """Confidence intervals of true answers, at any level, from what is known of each cell's noise.
 
-The interval of a published answer o holds every true answer q for which o is not among the outcomes
-that q leads to least: at most (1 - level)/2 below and as much above. So whatever the true answer
-is, the interval holds it with probability ``level`` or more (Neyman 1937).
+Whatever the true answer is, the interval holds it with probability ``level`` or more
+(:mod:`release.exact.intervals`).
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from release.analysis.sums import mean_intervals
 from release.analysis.unbiased import NearlyUnbiased, Summands, of_noise, of_table, summands
-from release.exact.domain import AnswerDomain, Codes
+from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise
 from release.exact.integers.outcomes import MOST_LISTED, Outcomes
+from release.exact.intervals import runs_of
+from release.exact.statistics.mean_intervals import mean_intervals
 
 Floats = NDArray[np.float64]
 
@@ -64,18 +64,7 @@ class TableNoise:
 
     def _ends(self, level: float) -> tuple[Codes, Codes]:
         """The interval of each cell, in codes."""
-        below = np.cumsum(self.masses, axis=1)
-        above = np.cumsum(self.masses[:, ::-1], axis=1)[:, ::-1]
-        tail = (1 - level) / 2 + _ROUNDING
-        is_likely = (below > tail) & (above > tail)
-        # Of a true answer whose every outcome is unlikely on one side, the likeliest is kept.
-        is_likely[np.arange(len(self.masses)), self.masses.argmax(axis=1)] = True
-        # From the first to the last likely truth: whatever lies between is held as well.
-        first = is_likely.argmax(axis=0)
-        last = len(self.masses) - 1 - is_likely[::-1].argmax(axis=0)
-        # An outcome that no true answer is likely to lead to says nothing.
-        is_any = is_likely.any(axis=0)
-        first, last = np.where(is_any, first, 0), np.where(is_any, last, len(self.masses) - 1)
+        first, last = runs_of(self.masses, Topology.ORDERED, level)
         return first[self.codes], last[self.codes]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LEVEL = 0.95
-"""The credible level of the intervals, under a uniform prior over the true answers."""
+"""The level of the intervals, at every true answer."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,10 @@ class Table:
     def to_pandas(self) -> pd.DataFrame:
         """A row for each cell: keys and answer, and an interval where the noise is public.
 
-        ``low`` and ``high`` bound the credible interval, both included, in the answer's labels.
-        ``standard_error`` is that of the unbiased estimate, and missing where none exists.
+        ``low`` and ``high`` bound the interval, both included, in the answer's labels; of a sum or
+        mean they are numbers of it, ``noisy_sum`` lies within, and ``estimate`` is the mean that
+        the noisy sums make. ``standard_error`` is that of the unbiased estimate, and missing where
+        none exists.
         ``attrs`` has the query, its title and unit, and the meaning of the interval.
         """
         table = self.to_arrow()
@@ -91,6 +93,9 @@ class Table:
             return frame
         lows = estimates.column("low")
         if lows.count(None) < len(lows):
+            values = estimates.column("value")
+            if self.record.kind == "mean" and values.count(None) < len(values):
+                frame["estimate"] = values
             frame["low"] = lows
             frame["high"] = estimates.column("high")
             # None for every cell would make a column of objects, not of missing numbers.

@@ -37,12 +37,12 @@ def test_pandas_polars_and_duckdb_see_title_unit_scale_and_interval(tmp_path: Pa
         query("on_grid", sensitivity="global", units="kWh"),
     ]
     public = release.run(Small(ROWS, asked).write(tmp_path), tmp_path / "out").public
-    credible = "95% credible, uniform prior over the true answers"
+    promise = "95% confidence, at every true answer (at most 3 rows read of each unit)"
     answer = {"title": "homes – all", "unit": "homes", "scale": "ratio"}
-    count = {"answer": answer | {"interval": f"at most ±5 homes: {credible}"}}
+    count = {"answer": answer | {"interval": f"at most ±5 homes: {promise}"}}
     assert seen_by_each(public / "data" / "the_count.parquet") == [count] * 3
     answer = {"title": "the on grid", "unit": "kWh", "scale": "interval"}
-    grid = {"answer": answer | {"interval": f"at most ±10 kWh: {credible}"}}
+    grid = {"answer": answer | {"interval": f"at most ±10 kWh: {promise}"}}
     assert seen_by_each(public / "data" / "the_on_grid.parquet") == [grid] * 3
     # The rows are read as ever.
     frame = polars.read_parquet(public / "data" / "the_count.parquet")

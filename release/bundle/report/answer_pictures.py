@@ -115,7 +115,12 @@ class _Values:
     def of(cls, answer: AnswerColumn) -> _Values:
         low = high = None
         if answer.interval is not None:
-            low, high = _starts(answer, answer.interval[0]), _ends(answer, answer.interval[1])
+            interval = answer.interval
+            if interval.is_number:
+                low, high = interval.low.astype(np.float64), interval.high.astype(np.float64)
+            else:
+                low = _starts(answer, interval.low.astype(np.int64))
+                high = _ends(answer, interval.high.astype(np.int64))
         return cls(_starts(answer, answer.codes), _ends(answer, answer.codes), low, high)
 
     @property
@@ -236,7 +241,7 @@ def _quantiles(
 def _bars(answer: AnswerColumn) -> str:
     if answer.interval is None:
         return ""
-    return " The bars hold the true answers in 95 of 100 cases."
+    return " The bars hold the answers of the rows read, 95 times in 100."
 
 
 def _titled(answer: AnswerColumn, caption: str) -> str:
@@ -252,7 +257,7 @@ def _cells(
     for number, place in enumerate(places):
         text = f"{own.texts[number]}{own.with_unit}"
         if own.interval is not None:
-            text += f" (true answer {own.starts[number]} to {own.ends[number]})"
+            text += f" (answer of the rows read {own.starts[number]} to {own.ends[number]})"
         key = ", ".join(keys[place]) if keys else ""
         told.append(f"{key}: {text}" if key else text)
     return told
@@ -303,7 +308,7 @@ def _curve(name: str, answer: AnswerColumn, values: _Values) -> Picture:
     )
     legend = [Entry("published", BLUE, SOLID)]
     if values.low is not None:
-        legend.append(Entry("95 of 100 cases", PALE))
+        legend.append(Entry("95 times in 100", PALE))
     chart = Chart(f"answers-{name}", 150, axes, legend, width=NARROW)
     ends = np.append(places[1:], count)
     if values.low is not None and values.high is not None:
@@ -322,7 +327,7 @@ def _curve(name: str, answer: AnswerColumn, values: _Values) -> Picture:
     )
     caption = f"All {count:,} published answers, the least first."
     if values.low is not None:
-        caption += " The band holds the true answers in 95 of 100 cases."
+        caption += " The band holds the answers of the rows read, 95 times in 100."
     return Picture(chart.svg(), words, _titled(answer, caption))
 
 
@@ -338,13 +343,13 @@ def _round(keys: Sequence[tuple[str, ...]], answer: AnswerColumn) -> Picture:
     for place, key in enumerate(keys):
         run = None
         if answer.interval is not None:
-            run = int(answer.interval[0][place]), int(answer.interval[1][place])
+            run = int(answer.interval.low[place]), int(answer.interval.high[place])
         faces.append(Face(_short(key), int(answer.codes[place]), run))
     caption = (
         f"Each circle has the {len(labels)} possible answers; the hand points to the published one."
     )
     if answer.interval is not None:
-        caption += " The arc holds the true answer in 95 of 100 cases."
+        caption += " The arc holds the answer of the rows read, 95 times in 100."
     words = f"Published answers on a circle of {len(labels)}. {_all_cells(keys, answer)}."
     return Picture(clocks_svg(labels, faces), words, _titled(answer, caption))
 

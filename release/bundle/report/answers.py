@@ -1,9 +1,9 @@
 """The answers of a query as readers see them: texts, intervals, and the columns of a table.
 
-An interval holds the true answer in 95 of 100 cases. Where the noise is on the answer, these are
-the cases in which this answer was published, if all true answers were equally likely beforehand.
-Where it is on sums, they are 95 of 100 draws of the noise, whatever the table holds. All of it
-follows from the published answers and the public mechanism.
+An interval holds the answer of the rows that were read in 95 of 100 draws of the noise, whatever
+that answer is (:mod:`release.queries.intervals`). Of a joint answer it is the run of likely answers
+of each part, if all were equally likely beforehand. All of it follows from the published answers
+and the public mechanism.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
-
 from release.bundle.report.long_tables import Column, interval_column
 from release.bundle.report.published import PublicQuery
 from release.bundle.report.questions import answer_word
-from release.exact.accuracy import IN_95_OF_100, likely_answers, radius_of
+from release.exact.accuracy import likely_answers
 from release.exact.domain import Codes, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.sums import NoisySums
+from release.queries.intervals import Interval, around_answers, around_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.records.statistics import StatisticRecord
 from release.spec.query import PlainQuery, Query, spoken
@@ -30,11 +29,8 @@ from release.spec.query import PlainQuery, Query, spoken
 _MOST_COUNTS = 60
 """Noisy counts of a cell that a table of the page shows; the Parquet file has more of them."""
 
-TRUE_ANSWER = "true answer, 95 of 100"
+TRUE_ANSWER = "answer of the rows read, 95 of 100"
 """The head of a column of intervals."""
-
-Interval: TypeAlias = tuple[Codes, Codes]
-"""The first and the last code for each cell; on a circle the first may be the larger."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class AnswerColumn:
         return replace(
             self,
             codes=self.codes[taken],
-            interval=None if interval is None else (interval[0][taken], interval[1][taken]),
+            interval=None if interval is None else interval.taken(taken),
             chance=None if chance is None else tuple(chance[place] for place in taken),
         )
 
@@ -78,8 +74,10 @@ class AnswerColumn:
         """Where each interval begins; none without intervals."""
         if self.interval is None:
             return []
+        if self.interval.is_number:
+            return list(map(_number, self.interval.low.tolist()))
         # An interval of bins begins where its first bin does.
-        shown = self.part.shown_answers(self.interval[0].tolist())
+        shown = self.part.shown_answers(self.interval.low.tolist())
         return [text.removesuffix(" or more").split(" to ")[0] for text in shown]
 
     @cached_property
@@ -87,13 +85,20 @@ class AnswerColumn:
         """Where each interval ends; none without intervals."""
         if self.interval is None:
             return []
-        shown = self.part.shown_answers(self.interval[1].tolist())
+        if self.interval.is_number:
+            return list(map(_number, self.interval.high.tolist()))
+        shown = self.part.shown_answers(self.interval.high.tolist())
         return [text.split(" to ")[-1] for text in shown]
 
     @property
     def with_unit(self) -> str:
         """The unit as the end of a phrase."""
         return f" {self.unit}" if self.unit else ""
+
+
+def _number(value: float) -> str:
+    """A number as frames have it: whole ones without a point."""
+    return repr(value).removesuffix(".0")
 
 
 def answer_columns(public: PublicQuery, unit: str) -> list[AnswerColumn]:
@@ -137,53 +142,29 @@ def _near(public: PublicQuery, codes: Sequence[Codes]) -> _Near:
     if isinstance(public.mechanism, StatisticRecord):
         mechanism = public.mechanism.to_mechanism()
         if isinstance(mechanism, NoisySums):
-            return [_around_sums(public.query, mechanism, public.outcomes)], [None]
+            if not isinstance(public.query, OnStatisticQuery):
+                raise TypeError(f"{public.query.name} has no sums")
+            return [around_sums(public.query, mechanism, public.outcomes)], [None]
     return nothing
 
 
-def _around_sums(query: Query, mechanism: NoisySums, noisy: Codes) -> Interval:
-    """The answers of all sums that the noise may have left here.
-
-    Of two sums each is missed in half of the other cases at most. A mean rises in the first one,
-    which is what lies above the lowest value, and falls in the second.
-    """
-    others = 1 - float(IN_95_OF_100)
-    radius = mechanism.noise.radius(1 - others / mechanism.sums)
-    signs = np.array([1, -1][: mechanism.sums], dtype=np.int64)
-    ends = []
-    for side in (-radius, radius):
-        sums = noisy + side * signs
-        # Neither of the two can be below 0.
-        ends.append(query.answer_codes(sums if mechanism.sums == 1 else np.maximum(sums, 0))[0])
-    return ends[0], ends[1]
-
-
 def _around_answers(query: Query, mechanism: Mechanism, outcomes: Codes) -> _Near:
-    """The shortest runs of true answers, and the chances of categories, part by part."""
-    likely = likely_answers(mechanism, query.answers, outcomes[:, 0])
+    """The intervals of answers, and the chances of categories, part by part."""
+    codes = outcomes[:, 0]
+    own = around_answers(query, mechanism, codes)
+    if own is not None:
+        return [own], [None]
+    likely = likely_answers(mechanism, query.answers, codes)
     if likely is None:
-        return _within_a_radius(query, mechanism, outcomes)
+        nothing: _Near = [None] * len(query.answers.parts), [None] * len(query.answers.parts)
+        return nothing
     intervals: list[Interval | None] = []
     chances: list[tuple[float, ...] | None] = []
-    for domain, own in zip(query.answers.parts, likely, strict=True):
+    for domain, part in zip(query.answers.parts, likely, strict=True):
         is_nominal = domain.topology is Topology.NOMINAL
-        intervals.append(None if is_nominal else (own.first, own.last))
-        chances.append(tuple(own.chance.tolist()) if is_nominal else None)
+        intervals.append(None if is_nominal else Interval(part.first, part.last))
+        chances.append(tuple(part.chance.tolist()) if is_nominal else None)
     return intervals, chances
-
-
-def _within_a_radius(query: Query, mechanism: Mechanism, outcomes: Codes) -> _Near:
-    """One radius for all answers of a wide domain; nothing where there are several parts."""
-    domain, count = query.answers.parts[0], len(query.answers.parts)
-    radius = radius_of(mechanism, query.answers) if count == 1 else None
-    if radius is None:
-        return [None] * count, [None] * count
-    codes = outcomes[:, 0]
-    if domain.topology is Topology.CYCLIC:
-        if 2 * radius + 1 >= domain.size:
-            return [(np.zeros_like(codes), np.full_like(codes, domain.size - 1))], [None]
-        return [((codes - radius) % domain.size, (codes + radius) % domain.size)], [None]
-    return [(np.maximum(codes - radius, 0), np.minimum(codes + radius, domain.size - 1))], [None]
 
 
 def table_of(public: PublicQuery, answers: Sequence[AnswerColumn], rows: int) -> list[Column]:
@@ -235,23 +216,31 @@ def example_of(public: PublicQuery, answers: Sequence[AnswerColumn]) -> str | No
     if answer.interval is None or len(answers) > 1:
         return None
     first, last = answer.starts[0], answer.ends[0]
-    low, high = (int(codes[0]) for codes in answer.interval)
-    if (low, high) == (0, answer.part.answers.size - 1):
+    is_all = not answer.interval.is_number and (
+        int(answer.interval.low[0]),
+        int(answer.interval.high[0]),
+    ) == (0, answer.part.answers.size - 1)
+    if is_all:
         return None
     key = ", ".join(public.keys[0])
     about = f" for {key}" if key else ""
     unit = answer.with_unit
     where = f"is {first}{unit}" if first == last else f"lies from {first} to {last}{unit}"
     published = f"{answer.texts[0]}{unit}{about}"
-    return f"Published {published}: the true answer {where} in 95 of 100 such cases."
+    return f"Published {published}: the answer of the rows that were read {where}, 95 times in 100."
 
 
 def cases_of(public: PublicQuery) -> str:
-    """What the cases of an interval are, as a sentence."""
-    if public.on_answers is not None:
+    """What an interval promises, and of which rows."""
+    if public.query.part_names:
         return (
-            "A case is an answer like this one, if all true answers were equally likely "
-            "beforehand. The interval is the shortest one for them, so it may reach further on "
-            "one side."
+            "A case is an answer like this one, if all answers were equally likely beforehand. The "
+            "interval is the shortest one for them, so it may reach further on one side."
         )
-    return "A case is a draw of the noise, whatever the table holds."
+    promise = (
+        "Whatever the answer of the rows that were read is, 95 of 100 draws of the noise give an "
+        "interval that holds it. Among cells picked because they are high, fewer do."
+    )
+    if not public.bounded:
+        return promise
+    return f"{promise} Rows beyond a bound are not in it: {public.bounded}."

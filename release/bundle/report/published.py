@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from release.bundle.nearness import Nearness, nearness_of
 from release.exact.domain import Codes
+from release.queries.nearness import Nearness, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import QueryRecord
@@ -21,6 +21,7 @@ class PublicQuery:
     ``outcomes`` is what was drawn, shape (cells, columns). ``mechanism`` is None where it depends
     on the table. ``compared`` is the expected loss of each
     mechanism, where several were compared. ``rests_on`` is the assumption about its SQL.
+    ``bounded`` says of which rows its answers are.
     """
 
     query: Query
@@ -30,6 +31,7 @@ class PublicQuery:
     mechanism: AnyMechanismRecord | None
     compared: tuple[tuple[str, Fraction], ...] = ()
     rests_on: str | None = None
+    bounded: str = ""
 
     @property
     def on_answers(self) -> MechanismRecord | None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
-from release.bundle.nearness import nearness_of
 from release.bundle.read import read_any_mechanism, read_file, read_record
 from release.errors import SpecError, VerificationError
 from release.exact.numbers import format_exact
+from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord

@@ -1,0 +1,50 @@
+"""The report where the page cannot be drawn: the tables of a release as plain HTML.
+
+A fault in a picture or a sentence must not keep a release from being published that is paid for.
+Nothing here is computed: what stands in the files is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from release.bundle.report.published import PublicQuery
+from release.records.models import ReleaseRecord
+
+_MOST_ROWS = 1_000
+"""Rows of a table that are written down; the Parquet file has all."""
+
+
+def plain_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
+    """The page of a release without pictures and explanations."""
+    lines = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(record.title)}</title></head>',
+        f"<body><h1>{escape(record.title)}</h1>",
+        f"<p>{escape(record.purpose)} ({escape(record.period)}). The numbers carry random noise, "
+        f"which protects each {escape(record.privacy.unit)}: ε = {record.guarantee.epsilon}, "
+        f"δ = {record.guarantee.delta}, {record.guarantee.definition}.</p>",
+        "<p>This page has the published tables and no pictures. release.json and the files in data "
+        "and mechanisms say how the numbers were made.</p>",
+    ]
+    for query in queries:
+        lines += _table(query)
+    lines.append("</body></html>")
+    return "\n".join(lines) + "\n"
+
+
+def _table(published: PublicQuery) -> Iterator[str]:
+    query = published.query
+    yield f"<h2>{escape(query.name)}</h2>"
+    heads = [*query.by, *query.columns]
+    yield f"<table><tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"
+    codes = query.answer_codes(published.outcomes)
+    for place, key in enumerate(published.keys[:_MOST_ROWS]):
+        cells = list(key)
+        for part, own in zip(query.column_domains, codes, strict=True):
+            cells.append(str(part.labels[int(own[place])]))
+        yield f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+    yield "</table>"
+    if len(published.keys) > _MOST_ROWS:
+        yield f"<p>{escape(published.record.output.path)} has all {len(published.keys):,} rows.</p>"
