@@ -57,7 +57,7 @@ def _rows(name: str, result: object) -> tuple[Rows, str] | None:
         case Charges():
             charge = {"ε": format_up(result.epsilon, 6), "δ": format_up(result.delta, 6)}
             table = [charge], "the charge of the release"
-        case Prepared():
+        case Prepared() if name == "prepare":
             # The family's name is published, whether the mechanism itself is or not.
             rows = [{"query": own.query.name, "mechanism": own.family} for own in result.queries]
             table = rows, "the mechanisms of the release"

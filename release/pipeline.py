@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -33,12 +33,14 @@ from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.noise.cache import DesignCache
-from release.noise.design import GAP
+from release.noise.design import GAP, Design
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
-from release.noise.shares import Shared, share_budget
-from release.noise.stage import design_all, design_unseen
+from release.noise.refusal import Made
+from release.noise.stage import design_all
+from release.noise.stage import design_unseen as design_one
+from release.noise.unseen import Unseen, design_every, find_unseen
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data, statistic_of
@@ -46,16 +48,16 @@ from release.queries.statistics import Statistic
 from release.queries.tabulations.table_count import TableCount
 from release.records.files import write
 from release.records.keys.outside import read_key
+from release.rehearsal import cells_of, rehearse
 from release.spec.load import SpecFile
 from release.spec.losses import acceptance_of
 from release.spec.named import names_of
 from release.spec.periods import Period
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished
-from release.spec.shares import seeking
 from release.tables.frames import with_frames
 from release.verification.provenance import own_trust
-from release.verification.verifier import Verdict, verify
+from release.verification.verifier import Verdict, check_unsigned, verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +182,9 @@ class Options:
     template; ``release_id`` takes the place of the spec's own. ``fan_out`` designs in several
     processes. ``frames`` are read in place of the files that the spec names for these tables.
     ``is_audited`` is whether the auditor bundle gets ``audit.json``, by default what the
-    environment says (:mod:`release.bundle.evidence.record`).
+    environment says (:mod:`release.bundle.evidence.record`). Without ``is_rehearsed`` the release
+    is not written and verified with stand-ins before a table is opened: for tests and audits that
+    run one spec many times.
     """
 
     accept_gap: Fraction = GAP
@@ -193,14 +197,26 @@ class Options:
     fan_out: FanOut | None = None
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     is_audited: bool = field(default_factory=is_asked)
+    is_rehearsed: bool = True
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
     """All queries that are charged, each after a call of ``watch``."""
-    charged = spec_file.spec.charged
-    for finished, query in enumerate(charged):
-        watch(finished, len(charged), query.name)
+    watching = _watching(spec_file, watch)
+    for query in spec_file.spec.charged:
+        watching(query)
         yield query
+
+
+def _watching(spec_file: SpecFile, watch: Watch) -> Callable[[Query], None]:
+    """Calls ``watch`` for one query after another, in whatever order they come."""
+    charged = len(spec_file.spec.charged)
+    finished = count()
+
+    def watching(query: Query) -> None:
+        watch(next(finished), charged, query.name)
+
+    return watching
 
 
 def run_release(
@@ -230,12 +246,13 @@ def run_release(
     with step("check", open_publication, out, spec_file, kind, chosen.key) as publication:
         public = publication.recovered
         if public is None:
-            # Refused before any confidential value is read, and charged before any is drawn upon.
-            shared = find_unseen(spec_file, chosen, step)
-            spec_file = shared.spec_file
-            least_charges(spec_file)
-            if spec_file.spec.acceptance:
-                shared = step("accept", accept, shared, chosen.cache, chosen.accept_gap)
+            # All that a spec alone can be refused for, and the whole way to a release with answers
+            # that stand in: before any confidential value is read, and before anything is charged.
+            unseen, price = decide(spec_file, chosen, step)
+            spec_file = unseen.spec_file
+            if chosen.is_rehearsed:
+                again, folder = partial(decide, options=chosen), publication.scratch("rehearsal")
+                step("rehearse", rehearse, unseen, price, again, folder)
             frames_folder = partial(publication.scratch, "frames")
             with (
                 with_frames(spec_file, chosen.frames, frames_folder) as declared,
@@ -245,29 +262,63 @@ def run_release(
                 if chosen.is_audited:
                     noted = step("note", note_inputs, tables, declared, began)
             runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
-            runs = step("design", design, runs, spec_file, chosen, shared.designs)
-            charged = step("charge", charge, publication, spec_file, runs)
-            prepared = step("prepare", prepare, publication, spec_file, runs, charged, about, noted)
+            runs = step("seen", design_seen, runs, unseen, chosen)
+            prepared = step("prepare", prepare, publication, spec_file, runs, price, about)
+            step("charge", charge, publication, spec_file, runs)
+            prepared = step("keep", keep, publication, spec_file, prepared, noted)
             runs = step("draw", draw, publication, runs, test_source or os.urandom)
             public = step("publish", publish, publication, spec_file, prepared, runs)
     auditor = auditor_bundle(public)
     verdict = step("verify", check_published, public, auditor, out) if kind == "RELEASE" else None
-    return Published(public, auditor, verdict)
+    return Published(public, auditor, verdict, publication.lost)
 
 
-def find_unseen(spec_file: SpecFile, options: Options, step: Step = call) -> Shared:
-    """What is found before any table is opened: how queries and tabulations share the budget.
+def decide(spec_file: SpecFile, options: Options, step: Step = call) -> tuple[Unseen, Charges]:
+    """All mechanisms of a spec and what they charge, before any table is opened.
+
+    The mechanism of an instance-specific query is that of any table; its charge is the declared.
 
     Raises:
         SpecError: the budget cannot be shared, or a tabulation not be measured, as declared.
-        DesignError: a mechanism cannot be proved.
+        BudgetError: the charges exceed the cap of the spec.
+        DesignError: a mechanism cannot be proved, or misses what the spec accepts.
     """
-    shared = Shared(spec_file, {})
-    if spec_file.spec.is_shared or seeking(spec_file.spec):
-        shared = step("share", share_budget, spec_file, options.cache, options.accept_gap)
-    if spec_file.tabulations:
-        shared = step("strategy", measure, shared.spec_file)
-    return shared
+    unseen = find_unseen(spec_file, options.cache, options.accept_gap, step)
+    return decide_found(unseen, options, step)
+
+
+def decide_found(unseen: Unseen, options: Options, step: Step = call) -> tuple[Unseen, Charges]:
+    """As :func:`decide`, of a spec whose budget is shared out already."""
+    # First, because it is quick: the least that could be charged.
+    least_charges(unseen.spec_file)
+    if unseen.spec_file.spec.acceptance:
+        unseen = step("accept", accept, unseen, options.cache, options.accept_gap)
+    unseen = step("design", design_unseen, unseen, options)
+    runs = []
+    for query in unseen.spec_file.spec.charged:
+        runs.append(QueryRun(query, None, design=unseen.design_of(query)))
+    charged, _ = charges_of(unseen.spec_file, tuple(runs))
+    return unseen, charged
+
+
+def refusal_of(unseen: Unseen, options: Options) -> ReleaseError | None:
+    """Why a run would be refused before it opens a table; None where it would not."""
+    try:
+        check_finished(unseen.spec_file.spec)
+        decide_found(unseen, options)
+    except ReleaseError as error:
+        return error
+    return None
+
+
+def design_unseen(unseen: Unseen, options: Options) -> Unseen:
+    """The mechanisms of all queries: of one that depends on the table, that of any table.
+
+    Raises:
+        DesignError: a guarantee or the accepted gap could not be proved.
+    """
+    watch = _watching(unseen.spec_file, options.watch)
+    return design_every(unseen, options.cache, options.accept_gap, watch, options.fan_out)
 
 
 def open_publication(
@@ -280,9 +331,9 @@ def open_publication(
     """
     release_id = spec_file.spec.release.id
     if kind == "TEST":
-        return Publication(out, release_id, None, "test", spec_file)
+        return Publication(out, release_id, None, check_test, "test", spec_file)
     ledger = open_ledger(out, None if key is None else read_key(key))
-    publication = Publication(out, release_id, ledger, spec_file=spec_file)
+    publication = Publication(out, release_id, ledger, check_unsigned, spec_file=spec_file)
     # What was cut off is published already. It may stand for this run only if the spec is the same.
     finished = publication.recovered
     if finished is not None and (finished / "spec.yaml").read_bytes() != spec_file.text:
@@ -293,6 +344,11 @@ def open_publication(
                 "published; take a new id",
             )
     return publication
+
+
+def check_test(public: Path, auditor: Path | None) -> None:
+    """Check a release with chosen randomness, which no verifier accepts as a release."""
+    check_unsigned(public, auditor, "TEST")
 
 
 def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
@@ -315,6 +371,8 @@ class Published:
     public: Path
     auditor: Path | None
     verdict: Verdict | None
+    lost: bool = False
+    """Whether an earlier run of it was charged, and cut off before its draw was whole."""
 
 
 def auditor_bundle(public: Path) -> Path | None:
@@ -376,19 +434,7 @@ def note_inputs(tables: Loaded, spec_file: SpecFile, began: str) -> Noted:
     return noted
 
 
-def measure(spec_file: SpecFile) -> Shared:
-    """Choose what tabulations measure, and with which mechanisms; from public facts alone.
-
-    Raises:
-        SpecError, DesignError: a tabulation cannot be measured as it is declared.
-    """
-    from release.noise.tables.chosen import choose_tables
-
-    chosen = choose_tables(spec_file)
-    return Shared(chosen.spec_file, chosen.designs)
-
-
-def accept(shared: Shared, cache: DesignCache | None, gap: Fraction) -> Shared:
+def accept(unseen: Unseen, cache: DesignCache | None, gap: Fraction) -> Unseen:
     """Judge the entries of ``acceptance``; the mechanisms they rest on are those of the run.
 
     Nothing of a table is known yet: an entry is about a mechanism that follows from the spec alone.
@@ -398,16 +444,16 @@ def accept(shared: Shared, cache: DesignCache | None, gap: Fraction) -> Shared:
     """
     from release.bundle.acceptance import judged
 
-    spec_file, designs = shared.spec_file, dict(shared.designs)
+    spec_file, designs = unseen.spec_file, dict(unseen.designs)
     named = set(names_of(acceptance_of(spec_file.spec)))
     for query in spec_file.spec.released:
         if query.name in named and query.name not in designs:
-            designs[query.name] = design_unseen(spec_file, query, cache, gap)
+            designs[query.name] = design_one(spec_file, query, cache, gap)
     mechanisms = {name: design.mechanism for name, design in designs.items()}
     for verdict in judged(spec_file, mechanisms):
         if not verdict.is_met:
             raise DesignError(verdict.refusal)
-    return replace(shared, designs=designs)
+    return replace(unseen, designs=designs)
 
 
 def _counted(tables: Loaded, spec_file: SpecFile) -> dict[str, Codes]:
@@ -458,26 +504,43 @@ def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
     return sensitivity_without_data(spec_file.spec, run.query)
 
 
-def design(
-    runs: tuple[QueryRun, ...],
-    spec_file: SpecFile,
-    options: Options,
-    found: Mapping[str, AnyDesign | StatisticDesign] = MappingProxyType({}),
+def design_seen(
+    runs: tuple[QueryRun, ...], unseen: Unseen, options: Options
 ) -> tuple[QueryRun, ...]:
-    """Add to each run a mechanism whose guarantee is proved; those of a shared budget are found.
+    """Add to each run its mechanism; that of an instance-specific query is designed now.
 
     Raises:
-        DesignError: a guarantee or the accepted gap could not be proved.
+        DesignError: none can be proved for what was seen, and none for every table was found.
     """
-    designs = design_all(
-        [found.get(run.query.name) or run.statistic or reached(run.sensitivity) for run in runs],
-        spec_file,
-        lambda: _watched(spec_file, options.watch),
-        options.cache,
-        options.accept_gap,
-        options.fan_out,
-    )
-    return tuple(replace(run, design=design) for run, design in zip(runs, designs, strict=True))
+    watch = _watching(unseen.spec_file, options.watch)
+    designed = []
+    for run in runs:
+        watch(run.query)
+        made = unseen.designs.get(run.query.name) or _design_for_seen(run, unseen, options)
+        designed.append(replace(run, design=made))
+    return tuple(designed)
+
+
+def _design_for_seen(run: QueryRun, unseen: Unseen, options: Options) -> Made:
+    """The mechanism for what was seen in the table, or else the one for any table.
+
+    That a refusal would depend on the table is why there is none. Both have one family, and neither
+    is public: what is published of them is a commitment.
+    """
+    seen, fallback = reached(run.sensitivity), unseen.standing_in[run.query.name]
+    try:
+        designs = design_all(
+            [(run.query, seen)],
+            unseen.spec_file,
+            options.cache,
+            options.accept_gap,
+            is_judged=False,
+        )
+    except DesignError:
+        if isinstance(fallback, Design) and set(seen.shifts) <= set(fallback.sensitivity.shifts):
+            return fallback
+        raise
+    return designs[run.query.name]
 
 
 def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Charges:
@@ -521,7 +584,9 @@ def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together:
     mechanisms = []
     for run in runs:
         if not run.query.is_empirical:
-            mechanisms.append((run.query, run.made.mechanism, run.sensitivity))
+            made = run.made
+            sensitivity = made.sensitivity if isinstance(made, Design) else None
+            mechanisms.append((run.query, made.mechanism, sensitivity))
     return published_profiles(spec_file, mechanisms)
 
 
@@ -531,9 +596,29 @@ def prepare(
     runs: tuple[QueryRun, ...],
     charged: Charges,
     about: About,
-    noted: Noted | None = None,
 ) -> Prepared:
-    """Write what needs no noise, so that little is between the draw and the publication.
+    """Write what needs neither noise nor a charge, and take up the room of the draw.
+
+    Raises:
+        StorageError: the disk is full or read-only.
+    """
+    from release.bundle import drawn, prepared
+
+    designs = [(run.query, run.made) for run in runs]
+    sizes = []
+    for query, design in designs:
+        outputs = design.mechanism.outputs if isinstance(design, StatisticDesign) else 1
+        sizes.append((cells_of(spec_file, query), outputs))
+    return publication.prepare(
+        lambda folder: prepared.prepare(spec_file, designs, charged, about, folder),
+        drawn.size_of_draw(sizes),
+    )
+
+
+def keep(
+    publication: Publication, spec_file: SpecFile, content: Prepared, noted: Noted | None = None
+) -> Prepared:
+    """Write what a later run needs to publish the draw, with the entry that pays for it.
 
     ``noted`` goes into the auditor bundle alone.
 
@@ -543,19 +628,18 @@ def prepare(
     from release.bundle import drawn, prepared
 
     spent = publication.spending(spec_file.spec.budget.scope)
-    of = replace(about, sequence=publication.sequence, spending=spent)
-    designs = [(run.query, run.made) for run in runs]
+    of = replace(content.of, sequence=publication.sequence, spending=spent)
+    paid = replace(content, of=of)
 
     def writing(folder: Path) -> Prepared:
-        content = prepared.prepare(spec_file, designs, charged, of, folder)
         if noted is not None:
             signer = None if publication.ledger is None else publication.ledger.signer
             data = audit_bytes(publication.release_id, noted, publication.reserved, signer)
             write(folder / prepared.AUDITOR / AUDIT, data, 0o600)
-        drawn.save(spec_file, content)
-        return content
+        drawn.save(spec_file, paid)
+        return paid
 
-    return publication.prepare(writing)
+    return publication.complete(writing)
 
 
 def draw(

@@ -35,6 +35,7 @@ ROOMS = (
     "verification",
     "planning",
     "analysis",
+    "rehearsal",
     "pipeline",
     "audit",
     "operate",

@@ -35,7 +35,6 @@ from release.errors import BudgetError, ReleaseError
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.noise.cache import DesignCache
-from release.noise.shares import Shared
 from release.pipeline import Options, QueryRun
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.read import read_spec
@@ -98,7 +97,7 @@ class Program:
         self._without_data: dict[tuple[str, str], Any] = {}
         self._designs: list[tuple[list[Any], tuple[QueryRun, ...]]] = []
         self.spec_file = read_spec(write_spec(self.plain, "parquet", self._inputs))
-        self._shared = pipeline.find_unseen(self.spec_file, Options(cache=self._cache))
+        self._unseen, _ = pipeline.decide(self.spec_file, Options(cache=self._cache))
 
     def answers(self, case: Case) -> Answers:
         """The true answers and the mechanisms of a table; nothing is published.
@@ -106,23 +105,22 @@ class Program:
         Raises:
             ReleaseError: the table is refused.
         """
-        shared = self._shared
+        unseen = self._unseen
         write_tables(self.spec_file, case, "parquet", self._inputs)
-        with pipeline.load(shared.spec_file, self._engine) as tables:
-            runs = pipeline.answer(tables, shared.spec_file)
-        runs = pipeline.find_sensitivity(runs, shared.spec_file)
-        runs = self._designed(runs, shared)
+        with pipeline.load(unseen.spec_file, self._engine) as tables:
+            runs = pipeline.answer(tables, unseen.spec_file)
+        runs = pipeline.find_sensitivity(runs, unseen.spec_file)
+        runs = self._designed(runs)
         return Answers(runs, tuple(truth_of(run) for run in runs))
 
-    def _designed(self, runs: tuple[QueryRun, ...], shared: Shared) -> tuple[QueryRun, ...]:
+    def _designed(self, runs: tuple[QueryRun, ...]) -> tuple[QueryRun, ...]:
         """The runs with their mechanisms; equal questions are asked once."""
         questions = [run.statistic or run.sensitivity for run in runs]
         for earlier, designed in self._designs:
             if earlier == questions:
                 both = zip(runs, designed, strict=True)
                 return tuple(replace(run, design=own.design) for run, own in both)
-        options = Options(cache=self._cache)
-        designed = pipeline.design(runs, shared.spec_file, options, shared.designs)
+        designed = pipeline.design_seen(runs, self._unseen, Options(cache=self._cache))
         self._designs.append((questions, designed))
         return designed
 
@@ -183,7 +181,7 @@ class Program:
         create_ledger(
             out / "ledger", FileSigner(_KEY), "audit.example/dp", (cap,), _DAY.isoformat()
         )
-        options = Options(cache=self._cache, engine=self._engine, key=key)
+        options = Options(cache=self._cache, engine=self._engine, key=key, is_rehearsed=False)
         for number in range(most):
             named = self.plain | {"release": self.plain["release"] | {"id": f"spent-{number}"}}
             path = write_spec(named, "parquet", self._inputs)
@@ -202,7 +200,7 @@ class Program:
 
     def _step(self, output: Seen) -> Callable[..., Any]:
         def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-            if name in {"share", "strategy"}:
+            if name in {"share", "strategy", "design", "rehearse"}:
                 # No table has been opened yet: once for all of them is enough.
                 key = name, self._form
                 if key not in self._without_data:

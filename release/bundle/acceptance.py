@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from release.bundle.answer_units import CODES, answer_unit
-from release.bundle.nearness import nearness_of
 from release.bundle.statements import accuracy_of
 from release.exact.accuracy import radius_of
 from release.exact.domain import AnswerDomain
@@ -21,6 +20,7 @@ from release.exact.losses import LossName
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.mechanism import StatisticMechanism
+from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.tabulations.table_count import TableCount
 from release.spec.load import SpecFile

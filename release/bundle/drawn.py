@@ -3,14 +3,15 @@
 Two things are durable in the private working folder. ``prepared/`` is written before the draw: the
 mechanism files of both bundles, the text of the spec, and ``prepared.json``, which says what the
 queries charge. The file ``drawn`` follows the draw at once: the noisy codes, which are public by
-definition. No true answer is in either. Both are private to one version of this distribution.
+definition. No true answer is in either. Every later version reads both: a field that is added has
+a default, and none changes its meaning.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,6 +28,7 @@ from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
 from release.bundle.prepared import PUBLIC, About, Prepared, PreparedQuery
 from release.bundle.write import write_release
+from release.errors import SpecError
 from release.exact.domain import Codes
 from release.exact.privacy import Definition
 from release.queries.read import parse_spec
@@ -108,7 +110,7 @@ class PreparedRecord(Record):
 
     version: str
     release_id: str
-    kind: Literal["RELEASE", "TEST"]
+    kind: Literal["RELEASE", "TEST", "REHEARSAL"]
     day: str
     sequence: int | None
     spending: SpendingRecord | None
@@ -121,6 +123,13 @@ class PreparedRecord(Record):
     software: Software
     queries: list[QueryOfDraw]
     files: dict[str, Sha256]
+
+
+def size_of_draw(cells: Iterable[tuple[int, int]]) -> int:
+    """An upper bound of the bytes of :func:`encoded`, from (cells, outputs) of each query."""
+    shapes = list(cells)
+    numbers = sum(count * outputs for count, outputs in shapes)
+    return numbers * _CODES.itemsize + 64 * (len(shapes) + 2)
 
 
 def save(spec_file: SpecFile, prepared: Prepared) -> None:
@@ -260,11 +269,9 @@ class Draw:
 
         Raises:
             OSError: a file cannot be read.
-            ValueError: they are damaged, or of another version.
+            ValueError: they are damaged.
         """
         record = parse(PreparedRecord, (folder / RECORD).read_bytes())
-        if record.version != VERSION:
-            raise ValueError("the draw is of another version")
         if _digests(folder) != record.files:
             raise ValueError("what was prepared is damaged")
         return cls(folder, record, decoded(drawn.read_bytes()))
@@ -281,13 +288,17 @@ class Draw:
 
         Raises:
             OSError: the disk is full or read-only.
-            SpecError: a file that the spec names cannot be read.
-            ValueError: the files that the spec names have changed.
+            SpecError: a public file that the spec names cannot be read,
+                or has changed.
         """
         opened = spec_file or open_named(parse_spec(self.text), self.text, Path(self.record.folder))
         # Another text or other public inputs would render the same noise as another release.
         if opened.text != self.text or _inputs(opened) != self.record.inputs:
-            raise ValueError("the draw is of another spec")
+            raise SpecError(
+                "keys",
+                f"a file of keys or areas has changed since {self.record.release_id!r} was drawn; "
+                "put it back as it was, so that the release can be finished",
+            )
         with_found = self._with_found(opened)
         write_release(with_found, self._prepared(with_found), self.noisy, folder)
 

@@ -47,7 +47,7 @@ PUBLIC, AUDITOR = "public", "auditor"
 class About:
     """The kind and day of a release, and the ledger entry that pays for it."""
 
-    kind: Literal["RELEASE", "TEST"]
+    kind: Literal["RELEASE", "TEST", "REHEARSAL"]
     day: datetime.date
     sequence: int | None = None
     spending: Spending | None = None

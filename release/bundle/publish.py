@@ -3,17 +3,22 @@
 Each step leaves a durable mark, and a later run continues from the last mark:
 
 1. ``OUT/.work-<id>/`` is created and locked: one run a release.
-2. ``run`` names this run, and the ledger reserves the charge for it.
-3. What needs no noise is written into ``prepared/`` (:mod:`release.bundle.prepared`).
+2. What needs no noise is written into ``prepared/`` (:mod:`release.bundle.prepared`), and ``room``
+   takes up as much of the disk as the draw will.
+3. ``run`` names this run, and the ledger reserves the charge for it.
 4. ``drawing`` is written: from here on noise may have been drawn.
-5. The noise is drawn, and ``drawn`` holds it (:mod:`release.bundle.drawn`).
+5. The noise is drawn, and ``drawn`` holds it (:mod:`release.bundle.drawn`) before anything else is
+   done with it.
 6. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
-7. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
+7. It is verified. Only then is it attested, and the ledger commits the attestation; without a
+   ledger nothing is signed.
 8. The auditor bundle is renamed into its place, then the public one, and the folder is removed.
 
 Where ``staged/`` exists, a run continues at 7: the same bytes, no second charge. Where ``drawn``
-exists for the open reserve, a run of the same spec continues at 6, and so does a recovery: the same
-noise, and no confidential table is read. Otherwise a run
+exists for the open reserve, a run continues at 6, and so does a recovery, also of a later version:
+the same noise, for the spec that it was drawn for, and no confidential table is read. What it
+cannot write stays drawn until a version can, or ``recover --abandon`` gives it up. Where noise may
+have been drawn and is not whole, its charge stays spent. Otherwise a run
 aborts the reserve in the ledger and starts again. The abort refunds the charge as not drawn only if
 the reserve is of the run that ``run`` names and ``drawing`` is absent: whoever removes the folder,
 or works on the same ledger from another one, gets no refund. Where the ledger names a store, a
@@ -56,7 +61,6 @@ from release.records.files import (
     make_folder,
     storage_errors,
     sync,
-    sync_file,
     sync_tree,
     write,
 )
@@ -70,8 +74,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Verifying = Callable[[Path, Path | None], None]
+"""Checks a public folder and the auditor's, before they are signed."""
+
 LEDGER = "ledger"
-_RUN, _DRAWING, _DRAWN = "run", "drawing", "drawn"
+_RUN, _DRAWING, _DRAWN, _ROOM = "run", "drawing", "drawn", "room"
 _PREPARED, _PART, _STAGED, _SCRATCH = "prepared", "part", "staged", "scratch"
 _ASIDE = ".aside"
 """A mark on its way: a rename puts it in place at once."""
@@ -160,9 +167,11 @@ class Publication:
 
     Leaving it before the release is staged aborts the release, visibly in the ledger, and leaves
     no file; but what was drawn stays for the next run where no refusal is the reason.
-    ``recovered`` is the public folder if an earlier run had staged the release, or drawn its noise
-    for the spec ``spec_file``, so that this run only had to finish it. Without ``spec_file`` the
-    spec of that run is taken.
+    ``recovered`` is the public folder if an earlier run had staged the release, or drawn its noise,
+    so that this run only had to finish it. ``spec_file`` spares it reading the spec again, where
+    that run's was the same. ``verifying`` decides whether a release is published. ``lost`` is
+    whether an earlier run was charged, and cut off before its draw was whole. With ``gives_up``
+    what an earlier run left is aborted, drawn or not.
 
     Raises:
         SpecError: the release is public already, or key and ledger do not go together.
@@ -170,17 +179,21 @@ class Publication:
         StorageError: the folder cannot be written.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each decides how a run continues
         self,
         out: Path,
         release_id: str,
         ledger: Ledger | None,
+        verifying: Verifying,
         work: str = "work",
         spec_file: SpecFile | None = None,
+        *,
+        gives_up: bool = False,
     ) -> None:
         self.out, self.release_id, self.ledger = out, release_id, ledger
-        self._spec_file = spec_file
+        self._spec_file, self._verifying = spec_file, verifying
         self.recovered: Path | None = None
+        self.lost = False
         self.sequence: int | None = None
         self._run = new_run()
         self._answers: object = None
@@ -199,7 +212,10 @@ class Publication:
         self._lock = self._take_lock()
         try:
             check_device(out)
-            self._recover()
+            if gives_up:
+                self._give_up("abandoned")
+            else:
+                self._recover()
         except BaseException:
             self._leave()
             raise
@@ -224,7 +240,7 @@ class Publication:
         finally:
             self._leave()
 
-    def scratch(self, name: Literal["engine", "frames"]) -> Path:
+    def scratch(self, name: Literal["engine", "frames", "rehearsal"]) -> Path:
         """A private folder of this name for confidential rows, empty now.
 
         It is removed with the working folder; a run that recovers the release wipes it first.
@@ -276,10 +292,11 @@ class Publication:
         """What a scope has spent, this release included; None without a ledger."""
         return None if self.ledger is None else spending(replay(self.ledger.folder), scope)
 
-    def prepare(self, writing: Callable[[Path], T]) -> T:
+    def prepare(self, writing: Callable[[Path], T], room: int) -> T:
         """Have ``writing`` write into a folder what needs no noise; what ``writing`` returns.
 
-        A retry writes it anew, but not after the draw.
+        ``room`` bytes are taken up for the draw, so that a full disk is found before the charge. A
+        retry writes all of it anew, but not after the draw.
 
         Raises:
             StorageError: the disk is full or read-only.
@@ -296,17 +313,41 @@ class Publication:
             folder.mkdir(mode=0o700)
             prepared = writing(folder)
             sync_tree(folder)
+            self._take_room(room)
             sync(self._work)
         return prepared
 
-    def draw(self, drawing: Callable[[], T], encode: Callable[[T], bytes] | None = None) -> T:
-        """The answers that ``drawing`` draws; a retry gets the same ones.
-
-        ``encode`` gives the bytes from which a later run publishes the same answers. Without it,
-        a run that is cut off before they are staged has lost them.
+    def complete(self, writing: Callable[[Path], T]) -> T:
+        """Have ``writing`` add to what was prepared what the ledger's entry decides.
 
         Raises:
-            StorageError: the mark that precedes drawing cannot be written; nothing was drawn.
+            StorageError: the disk is full or read-only.
+        """
+        folder = self._work / _PREPARED
+        with storage_errors(self.out, "the release"):
+            completed = writing(folder)
+            sync_tree(folder)
+        return completed
+
+    def _take_room(self, size: int) -> None:
+        room = self._work / _ROOM
+        room.touch(mode=0o600)
+        descriptor = os.open(room, os.O_WRONLY)
+        try:
+            os.posix_fallocate(descriptor, 0, max(1, size))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def draw(self, drawing: Callable[[], T], encode: Callable[[T], bytes]) -> T:
+        """The answers that ``drawing`` draws; a retry gets the same ones.
+
+        ``encode`` gives the bytes from which a later run publishes the same answers. They are on
+        the disk before anything else is done with the answers.
+
+        Raises:
+            StorageError: the mark that precedes drawing cannot be written, and nothing was drawn;
+                or the draw cannot, and its charge is spent.
         """
         if self._answers is None:
             with storage_errors(self.out, "the release"):
@@ -316,19 +357,27 @@ class Publication:
             self._is_drawing = True
             # Once only: a second draw for one charge would let its noise be averaged away.
             answers = drawing()
+            with storage_errors(self.out, "what was drawn"):
+                self._fill_room(encode(answers))
             self._answers = answers
-            if encode is not None:
-                # A run that gets through needs no copy, so that this failure alone costs nothing.
-                with suppress(OSError):
-                    self._put_in_place(_DRAWN, encode(answers))
-                    sync_file(self._work / _DRAWN)
-                    sync(self._work)
         return self._answers  # type: ignore[return-value]  # a T, from drawing
+
+    def _fill_room(self, data: bytes) -> None:
+        """Write the draw into the room that was taken up for it, and give it its name at once."""
+        room = self._work / _ROOM
+        room.touch(mode=0o600)
+        with room.open("r+b") as file:
+            file.write(data)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        room.rename(self._work / _DRAWN)
+        sync(self._work)
 
     def _put_in_place(self, name: str, data: bytes) -> None:
         """Give a file of these bytes its name at once; the caller syncs it."""
-        # Not synced before: a kill in between would cost the charge. What a power cut leaves of
-        # the file is known by its digest, and an empty mark has no bytes to lose.
+        # Not synced before: a kill in between would cost the charge. An empty mark has no bytes to
+        # lose.
         aside = self._work / _ASIDE
         aside.touch(mode=0o600)
         aside.write_bytes(data)
@@ -368,6 +417,7 @@ class Publication:
         """Steps 7 and 8; an earlier run may have taken either."""
         public, auditor = self._work / _STAGED / "public", self._work / _STAGED / "auditor"
         if public.exists():
+            self._check(public, auditor if auditor.exists() else None)
             if self.ledger is not None:
                 self._sign(self.ledger, public)
             # In the form of sha256sum, sorted by path (docs/design/format.md, 5.8).
@@ -390,6 +440,31 @@ class Publication:
             sync(self._final.parent)
         shutil.rmtree(self._work, ignore_errors=True)
         return self._final
+
+    def _check(self, public: Path, auditor: Path | None) -> None:
+        """Verify the staged files; an attestation and sums that an earlier run left do not count.
+
+        Raises:
+            ReleaseError: they do not verify. The draw stays, and nothing is committed.
+        """
+        if self.ledger is not None and self.ledger.commitment(self.release_id) is not None:
+            # Committed after it was verified: what is left to do is to show it.
+            return
+        for name in (ATTESTATION, PROOF, SUMS):
+            (public / name).unlink(missing_ok=True)
+        try:
+            self._verifying(public, auditor)
+        except Exception as error:
+            self._remove(_STAGED)
+            raise ReleaseError(self._not_written(error)) from error
+
+    def _not_written(self, error: Exception) -> str:
+        reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__
+        return (
+            f"{self.release_id!r} is drawn and cannot be published by this version ({reason}); "
+            "nothing is lost: its draw stays, and a version that is mended publishes it without a "
+            f"second charge; dp-release recover --abandon {self.release_id} gives it up"
+        )
 
     def _sign(self, ledger: Ledger, public: Path) -> None:
         """Attest the files, commit the attestation in the ledger, and write its proof."""
@@ -433,10 +508,12 @@ class Publication:
         self._give_up("cut-off")
 
     def _render(self) -> bool:
-        """Stage what an earlier run has drawn; False where its draw does not fit, or is damaged.
+        """Stage what an earlier run has drawn; False where its draw is damaged, or not paid for.
 
         Raises:
             StorageError: the disk is full, or cannot be read. What was drawn stays for a later run.
+            SpecError: a public file that the spec names has changed. What was drawn stays.
+            ReleaseError: this version cannot write it. What was drawn stays.
             LedgerError: the ledger is not intact.
         """
         # Imported here: they load the kinds of queries and the report, and few runs need them.
@@ -445,24 +522,28 @@ class Publication:
         self._remove(_STAGED, _SCRATCH)
         try:
             draw = Draw.read(self._work / _PREPARED, self._work / _DRAWN)
-            if not self._fits(draw):
-                return False
-            self.stage(lambda folder: draw.write(folder, self._spec_file))
         except FileNotFoundError:
             return False
         except OSError as error:
             raise StorageError(f"{self._work}: what was drawn cannot be read") from error
-        except (LedgerError, StorageError, MemoryError):
-            raise
         # A file that was changed can fail in any way, and a run must get past it.
         except Exception:
             return False
+        if not self._fits(draw):
+            return False
+        own = self._spec_file
+        if own is not None and own.text != draw.text:
+            own = None
+        try:
+            self.stage(lambda folder: draw.write(folder, own))
+        except (LedgerError, StorageError, SpecError, MemoryError):
+            raise
+        except Exception as error:
+            raise ReleaseError(self._not_written(error)) from error
         return True
 
     def _fits(self, draw: Draw) -> bool:
-        """Whether a draw is of this spec and of the open reserve of a run in this folder."""
-        if self._spec_file is not None and self._spec_file.text != draw.text:
-            return False
+        """Whether a draw is of the open reserve of a run in this folder."""
         if draw.record.release_id != self.release_id:
             return False
         if self.ledger is None:
@@ -504,13 +585,14 @@ class Publication:
                         f"machine is gone: dp-release recover --abandon {self.release_id}"
                     )
                 drawn = self._may_be_drawn(running)
+                self.lost = drawn
                 day = today().isoformat()
                 self.ledger.append(
                     abort(self.release_id, day, drawn=drawn, of=running, reason=reason)
                 )
         self._remove(_PART, _STAGED, _SCRATCH, _PREPARED)
         # Last, after the abort: until then they are the evidence of what may have been drawn.
-        for mark in (_ASIDE, _DRAWN, _DRAWING, _RUN):
+        for mark in (_ASIDE, _ROOM, _DRAWN, _DRAWING, _RUN):
             with suppress(OSError):
                 (self._work / mark).unlink(missing_ok=True)
 

@@ -43,9 +43,9 @@ INSTANCE_LIMITS = (
 )
 
 ENFORCED_BY = (
-    "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
-    "are kept, within its first max_cells_per_unit cells where that is declared; integers are "
-    "clamped; a unit has one fixed part; declared sensitivity is enforced by reading fewer rows"
+    "of the rows of a unit that a query reads, max_rows_per_unit are kept, those of the least "
+    "hash, within max_cells_per_unit cells where that is declared; integers are clamped; a unit "
+    "has one fixed part; declared sensitivity is enforced by reading fewer rows"
 )
 
 

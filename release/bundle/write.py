@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
 from release.budget.ledger import Spending
+from release.bundle.bounded import bounded_words
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.prepared import PUBLIC, Prepared, PreparedQuery, copy_mechanisms
 from release.bundle.report.page import report_html
+from release.bundle.report.plain import plain_html
 from release.bundle.report.published import PublicQuery
 from release.bundle.statements import (
     ENFORCED_BY,
@@ -30,7 +33,7 @@ from release.bundle.statements import (
     withheld,
 )
 from release.bundle.tables.answers import released_bytes
-from release.bundle.tables.intervals import Intervals
+from release.bundle.tables.intervals import interval_words
 from release.bundle.tabulations.entries import MeasuredTable
 from release.bundle.tabulations.writing import PublicTabulation, write_tabulation
 from release.exact.domain import Codes
@@ -59,11 +62,17 @@ from release.spec.load import SPEC_JSON, SpecFile, spec_json
 
 
 def write_release(
-    spec_file: SpecFile, prepared: Prepared, noisy: Sequence[Codes], folder: Path
+    spec_file: SpecFile,
+    prepared: Prepared,
+    noisy: Sequence[Codes],
+    folder: Path,
+    *,
+    has_pictures: bool = True,
 ) -> None:
     """Write both bundles of a release below ``folder``: all files but its signatures and sums.
 
-    ``noisy`` is what was drawn for each query of ``prepared``.
+    ``noisy`` is what was drawn for each query of ``prepared``. Without ``has_pictures`` the report
+    is a page of plain tables, which it also is where the page cannot be drawn.
 
     Raises:
         OSError: the disk is full or read-only.
@@ -80,7 +89,7 @@ def write_release(
     if writer.tabulations:
         entries = list(map(attrgetter("record"), writer.tabulations))
         record = record.model_copy(update={"tabulations": entries})
-    writer.finish(record, prepared.of.spending)
+    writer.finish(record, prepared.of.spending, has_pictures=has_pictures)
 
 
 class _Writer:
@@ -90,7 +99,6 @@ class _Writer:
         self._spec_file = spec_file
         self._public = public
         self._queries: list[PublicQuery] = []
-        self._intervals = Intervals()
         self._measured: dict[str, list[MeasuredTable]] = defaultdict(list)
         self.tabulations: list[PublicTabulation] = []
 
@@ -135,6 +143,7 @@ class _Writer:
                 prepared.mechanism,
                 prepared.compared,
                 rests_on(spec, query),
+                bounded_words(spec, query),
             )
         )
 
@@ -143,13 +152,14 @@ class _Writer:
         # Of a mechanism that depends on the table nothing is said.
         if mechanism is None or not isinstance(file, MechanismFile):
             return None
-        return self._intervals.words(prepared.query, file.path, mechanism)
+        bounded = bounded_words(self._spec_file.spec, prepared.query)
+        return interval_words(prepared.query, mechanism, bounded)
 
     @property
     def records(self) -> list[QueryRecord]:
         return list(map(attrgetter("record"), self._queries))
 
-    def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
+    def finish(self, record: ReleaseRecord, spent: Spending | None, *, has_pictures: bool) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
         write(self._public / SPEC_JSON, spec_json(self._spec_file.text))
         write(self._public / "release.json", canonical(record))
@@ -157,7 +167,13 @@ class _Writer:
         spec = self._spec_file.spec
         write(self._public / DATAPACKAGE, datapackage(spec, record, sizes))
         write(self._public / REGISTRY, registry(spec, record))
-        html = report_html(record, tuple(self._queries), tuple(self.tabulations), spent)
+        html = None
+        if has_pictures:
+            # A fault of a picture is no reason to lose what is paid for and drawn.
+            with suppress(Exception):
+                html = report_html(record, tuple(self._queries), tuple(self.tabulations), spent)
+        if html is None:
+            html = plain_html(record, tuple(self._queries))
         write(self._public / "report.html", html.encode())
 
 

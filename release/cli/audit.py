@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json, working
+from release.cli.console import echo, print_json, working
 
 MostTables = Annotated[int, typer.Option(min=8, help="About how many tiny tables are answered.")]
 MostRuns = Annotated[int, typer.Option(min=2, help="How many of them are released as a whole.")]
@@ -40,5 +40,5 @@ def audit(
         print_json(verdict.plain())
     else:
         for line in verdict.lines():
-            typer.echo(line)
+            echo(line)
     raise typer.Exit(verdict.exit_status)

@@ -9,7 +9,7 @@ import typer
 
 from release.cli import options as opt
 from release.cli import plan_output as output
-from release.cli.console import print_json, print_table, working
+from release.cli.console import echo, print_json, print_table, working
 from release.errors import SpecError
 from release.exact.numbers import format_exact
 from release.spec.named import by_name
@@ -73,14 +73,14 @@ def compare(
         return
     loss, guarantee = request.loss.plain_name.replace("_", " "), request.guarantee
     condition = f"{guarantee.definition.value} δ = {format_exact(guarantee.delta)}"
-    typer.echo(f"{query}: {loss} loss by ε, with {condition}")
+    echo(f"{query}: {loss} loss by ε, with {condition}")
     columns = map("ε = {}".format, map(format_exact, families[0].epsilons))
     rows = []
     for family in families:
         rows.append([family.mechanism, *family.texts, *charge_texts(charges.get(family.mechanism))])
     print_table(["mechanism", *columns, "charge ε", "charge δ"], rows)
     if html is not None:
-        typer.echo(f"page  {html}")
+        echo(f"page  {html}")
 
 
 def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> None:
@@ -104,7 +104,7 @@ def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> N
         print_json({"query": query.name, "near": of, "mechanisms": plain})
         return
     if known:
-        typer.echo(f"{query.name}: {known[0].near_of}, by ε")
+        echo(f"{query.name}: {known[0].near_of}, by ε")
     rows = []
     for name, row in nearness_of.items():
         rows.append([name, *("-" if one is None else f"{one.near:.4g}" for one in row)])

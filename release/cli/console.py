@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from release.errors import ReleaseError, SpecError
+from release.errors import ReleaseError, SpecError, shown
 from release.records.hashes import sha256
 
 if TYPE_CHECKING:
@@ -32,13 +32,16 @@ STAGES = {
     "share": "sharing the budget out",
     "strategy": "choosing what tabulations measure",
     "accept": "judging the acceptance",
+    "design": "solving for the mechanisms and proving their guarantees",
+    "rehearse": "rehearsing the release with answers that stand in",
     "load": "loading the confidential tables",
     "answer": "answering the queries",
     "note": "noting the inputs for the auditor",
     "sensitivity": "computing the sensitivity of the queries",
-    "design": "solving for the mechanisms and proving their guarantees",
-    "charge": "charging the budget",
+    "seen": "fitting the mechanisms that depend on the tables",
     "prepare": "writing the mechanisms",
+    "charge": "charging the budget",
+    "keep": "noting what a later run would need",
     "draw": "drawing the noise",
     "publish": "publishing",
     "verify": "verifying the published files",
@@ -51,9 +54,14 @@ MOST_CHANGES = 20
 """The changes of a spec that are shown at once."""
 
 
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a line; a control character of a stranger's text is written out."""
+    typer.echo(shown(str(text)), err=err, nl=nl)
+
+
 def print_json(plain: object) -> None:
     """Print plain data as one line of JSON."""
-    typer.echo(json.dumps(plain, ensure_ascii=False))
+    echo(json.dumps(plain, ensure_ascii=False))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -63,7 +71,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = map(str.ljust, line, widths)
-        typer.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())
 
 
 def print_records(columns: Sequence[str], records: Sequence[Mapping[str, str]]) -> None:
@@ -85,11 +93,11 @@ def print_verdict(verdict: Verdict) -> None:
     ):
         lines = [finding for finding in verdict.findings if finding.level is level]
         if lines:
-            typer.echo(f"{title}:")
+            echo(f"{title}:")
             for finding in lines:
-                typer.echo(f"  - {finding.identifier}: {finding.text}")
+                echo(f"  - {finding.identifier}: {finding.text}")
     word = "verified" if verdict.complete else "verified as far as the given bundles allow"
-    typer.echo(f"{verdict.release_id}: {word} ({verdict.evidence})")
+    echo(f"{verdict.release_id}: {word} ({verdict.evidence})")
 
 
 def print_changes(public: Path) -> None:
@@ -98,9 +106,9 @@ def print_changes(public: Path) -> None:
 
     since, changes = changes_since_last(public)
     for place, change in enumerate(changes[:MOST_CHANGES]):
-        typer.echo(f"{'changed' if place == 0 else '':9}  since {since}: {change}")
+        echo(f"{'changed' if place == 0 else '':9}  since {since}: {change}")
     if len(changes) > MOST_CHANGES:
-        typer.echo(f"{'':9}  and {len(changes) - MOST_CHANGES} more")
+        echo(f"{'':9}  and {len(changes) - MOST_CHANGES} more")
 
 
 _verbosity = ContextVar("verbosity", default=0)
@@ -220,14 +228,14 @@ def _error_console() -> Console:
 def error_lines(error: BaseException) -> list[str]:
     """An error as people see it: a line, or one for each fault of a spec; never a table's value."""
     if isinstance(error, SpecError):
-        return [f"error: {' '.join(line.split())}" for line in error.lines]
+        return [f"error: {shown(' '.join(line.split()))}" for line in error.lines]
     return [one_line(error)]
 
 
 def one_line(error: BaseException) -> str:
     """An error as the one line that a person sees; never a value of a confidential table."""
     if isinstance(error, ReleaseError):
-        text = " ".join(str(error).split())
+        text = shown(" ".join(str(error).split()))
         return f"error: {text}"
     if isinstance(error, MemoryError):
         return "error: this takes more memory than the system gives; nothing was finished"

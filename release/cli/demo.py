@@ -35,7 +35,7 @@ def demo(folder: Folder = Path("out-demo")) -> None:
 
     Example: dp-release demo --out out-demo
     """
-    from release.cli.console import print_verdict, progress
+    from release.cli.console import echo, print_verdict, progress
     from release.noise.cache import default_cache
     from release.pipeline import Options, run_release
     from release.verification.provenance import Trust
@@ -45,13 +45,13 @@ def demo(folder: Folder = Path("out-demo")) -> None:
         raise SpecError("--out", f"{folder} is not empty; name a new folder")
     for name in FOLDERS:
         shutil.copytree(samples() / name, folder / name, ignore=_but_samples)
-    typer.echo("A utility publishes the peak load of 12 circuits without giving one home away.")
+    echo("A utility publishes the peak load of 12 circuits without giving one home away.")
     out, key = folder / "out", folder / "demo.key"
     trusted = _begin_ledger(out, key)
     with progress() as display:
         options = Options(cache=default_cache(), watch=display.watch, key=key)
         published = run_release(folder / "data" / "ami.yaml", out, display.step, options=options)
-    typer.echo("An auditor, who has both bundles and the curator's key, checks it:")
+    echo("An auditor, who has both bundles and the curator's key, checks it:")
     print_verdict(verify(published.public, published.auditor, Trust(out / "ledger", (trusted,))))
     for word, line in (
         ("report", published.public / "report.html"),
@@ -60,7 +60,7 @@ def demo(folder: Folder = Path("out-demo")) -> None:
         ("check", f"dp-release verify {out} --trust {key.with_suffix('.pub')}"),
         ("next", f"dp-release run {folder / 'data/persons.yaml'} --out {out} --key {key}"),
     ):
-        typer.echo(f"{word:8} {line}")
+        echo(f"{word:8} {line}")
 
 
 def _but_samples(folder: str, names: list[str]) -> set[str]:

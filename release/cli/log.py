@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from release.cli import options as opt
+from release.cli.console import echo
 from release.errors import ReleaseError, SpecError
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ def verify(
     checked = check_log(logs, keys)
     count, unchecked = len(checked.lines), "" if keys else "; no key is known to check them"
     signatures = f"{count - checked.unsigned} signed, {checked.unsigned} not signed{unchecked}"
-    typer.echo(f"{count} lines, each follows from the one before: {signatures}")
+    echo(f"{count} lines, each follows from the one before: {signatures}")
     if checked.torn:
-        typer.echo(f"{checked.torn} parts of lines, which crashes left")
+        echo(f"{checked.torn} parts of lines, which crashes left")
     missing = () if ledger is None else ends_missing(checked.lines, ledger.entries)
     for name in missing:
         # Another machine has a log of its own.
-        typer.echo(f"{name}: the ledger commits it, and the log does not have it")
+        echo(f"{name}: the ledger commits it, and the log does not have it")
     if signed and checked.unsigned:
         raise ReleaseError(f"{checked.unsigned} lines are not signed")
     if missing and (ledger is None or ledger.state.store is None):
@@ -111,9 +112,9 @@ def _write(to: Path | None, text: str) -> None:
     from release.records.files import storage_errors, write_anew
 
     if to is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     with storage_errors(to, "the export"):
         # At once, because a collector may read it at any moment.
         write_anew(to, text.encode())
-    typer.echo(f"wrote  {to}")
+    echo(f"wrote  {to}")

@@ -25,7 +25,7 @@ from release.cli import plan as plan_cli
 from release.cli import report as report_cli
 from release.cli import usage
 from release.cli import verify as verify_cli
-from release.cli.console import Interrupted, guarded, is_verbose, progress, set_verbosity
+from release.cli.console import Interrupted, echo, guarded, is_verbose, progress, set_verbosity
 from release.cli.ledger import commands as ledger_cli
 from release.exact.numbers import exact
 from release.version import VERSION
@@ -48,17 +48,17 @@ _INTERRUPTED = 130
 def _version(show: bool) -> None:
     if not show:
         return
-    typer.echo(f"dp-release {VERSION}")
+    echo(f"dp-release {VERSION}")
     if is_verbose():
         from release.bundle.software import software
 
         used = software()
-        typer.echo(f"source {used.source}")
+        echo(f"source {used.source}")
         if used.environment is None:
-            typer.echo("environment none: dp-release is not installed")
+            echo("environment none: dp-release is not installed")
         else:
             extras = "".join(f" {extra}" for extra in used.environment.extras)
-            typer.echo(f"environment {used.environment.sha256} core{extras}")
+            echo(f"environment {used.environment.sha256} core{extras}")
     raise typer.Exit
 
 
@@ -191,9 +191,9 @@ def _run_app(words: list[str]) -> int:
         status = app(words, prog_name="dp-release", standalone_mode=False)
     except usage.USAGE_ERROR as error:
         if type(error).__name__ == usage.NO_COMMAND:
-            typer.echo(str(error))
+            echo(str(error))
             return 0
-        typer.echo(f"error: {usage.usage_line(error, words)}", err=True)
+        echo(f"error: {usage.usage_line(error, words)}", err=True)
         return 2
     if status == _INTERRUPTED:
         raise Interrupted

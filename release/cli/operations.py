@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json, progress
+from release.cli.console import echo, print_json, progress
 from release.errors import ReleaseError, SpecError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
                 result = release_due(schedule, run, today(), most=most)
             except ReleaseError as error:
                 # One spec that cannot be read must not stop the others.
-                typer.echo(f"{schedule.spec.name}: {error}")
+                echo(f"{schedule.spec.name}: {error}")
                 errors.append(error)
                 continue
             _print_result(schedule, result, as_json)
@@ -162,7 +162,7 @@ def _tell_due(
                 "dp-release ledger init; or name a later period, or how many to release: --most N",
             )
         part = "" if most is None or most >= len(due) else f"; releasing the first {most:,}"
-        typer.echo(f"{schedule.spec.name}: {summary}{part}", err=True)
+        echo(f"{schedule.spec.name}: {summary}{part}", err=True)
 
 
 def _check_distinct_ids(schedules: Sequence[Schedule]) -> None:
@@ -190,11 +190,9 @@ def _print_result(schedule: Schedule, result: CaughtUp, as_json: bool) -> None:
         print_json({"spec": schedule.spec.name, "ended": result.ended, "periods": rows})
         return
     _print_rows(False, rows)
-    typer.echo(f"{schedule.spec.name}: {result.ended}, {len(result.released)} released")
+    echo(f"{schedule.spec.name}: {result.ended}, {len(result.released)} released")
     if schedule.since.start > today():
-        typer.echo(
-            f"{schedule.spec.name}: --since {schedule.since} has not begun; nothing is due before"
-        )
+        echo(f"{schedule.spec.name}: --since {schedule.since} has not begun; nothing is due before")
 
 
 def _period_row(period: OnePeriod) -> dict[str, str]:
@@ -210,7 +208,7 @@ def _print_rows(as_json: bool, rows: list[dict[str, str]]) -> None:
         print_json(rows)
         return
     for row in rows:
-        typer.echo("  ".join(row.values()))
+        echo("  ".join(row.values()))
 
 
 def deliver(out: opt.Out, to: opt.To = None) -> None:
@@ -225,8 +223,8 @@ def deliver(out: opt.Out, to: opt.To = None) -> None:
         raise SpecError("--to", "the ledger names no store; say where to deliver to")
     names = deliver_all(place)
     for name in names:
-        typer.echo(f"delivered  {name}")
-    typer.echo(f"{len(names)} delivered")
+        echo(f"delivered  {name}")
+    echo(f"{len(names)} delivered")
 
 
 def restore(out: opt.Out, source: Source = None, trust: opt.CuratorKey = None) -> None:
@@ -248,9 +246,9 @@ def restore(out: opt.Out, source: Source = None, trust: opt.CuratorKey = None) -
         raise SpecError("--from", "no ledger in OUT names a store; say which one to restore from")
     restored = restore_from(store, out, trusted)
     for name in restored.releases:
-        typer.echo(f"restored  {name}")
+        echo(f"restored  {name}")
     count = len(restored.releases)
-    typer.echo(f"{restored.entries} entries of the ledger, {count} releases restored")
+    echo(f"{restored.entries} entries of the ledger, {count} releases restored")
 
 
 def recover(
@@ -275,12 +273,12 @@ def recover(
     place = opt.place_of(out, key, None)
     if abandoned is not None:
         abandon(place, abandoned)
-        typer.echo(f"{abandoned}: given up; its charge stays")
+        echo(f"{abandoned}: given up; its charge stays")
         return
     results = recover_and_tell(place, default_journal(key), opt.outbox_of(out, notify))
     _print_rows(as_json, [{"release_id": name, "became": became} for name, became in results])
     if not as_json and not results:
-        typer.echo("nothing was left behind")
+        echo("nothing was left behind")
     if any(became not in RECOVERED for _, became in results):
         raise SpecError("--out", "some runs could not be recovered; see above")
 
@@ -310,7 +308,7 @@ def skip(
     outbox = opt.outbox_of(out, notify)
     name = skip_period(Schedule(spec, of), of, reason, ledger)
     outbox.tell(Notice(End.SKIPPED, name, f"{name} will not be released: {reason}"))
-    typer.echo(f"{name}: skipped; nothing is charged, and no run waits for it")
+    echo(f"{name}: skipped; nothing is charged, and no run waits for it")
 
 
 def revise(  # noqa: PLR0913 - one parameter for each option
@@ -342,8 +340,8 @@ def revise(  # noqa: PLR0913 - one parameter for each option
         )
         run = Run(place, options, display.step, default_journal(key), outbox)
         published = revise_release(spec, release_id, reason, run)
-    typer.echo(f"{release_id}: revised by {published.public.name}")
-    typer.echo(f"report: {published.public / 'report.html'}")
+    echo(f"{release_id}: revised by {published.public.name}")
+    echo(f"report: {published.public / 'report.html'}")
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -448,7 +446,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
         level, message = finding.level.value, finding.message
         rows.append({"level": level, "what": finding.what, "told": message})
         if not as_json:
-            typer.echo(f"{level:6}{finding.what:12}{message}")
+            echo(f"{level:6}{finding.what:12}{message}")
     if as_json:
         print_json(rows)
     _tell_faults(opt.outbox_of(out, notify), findings)

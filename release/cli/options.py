@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from release.cli.console import echo
 from release.errors import SpecError
 from release.spec.periods import Period, parse_period
 from release.verification.required import Required
@@ -125,7 +126,7 @@ def outbox_of(out: Path, notify: Path | None) -> Outbox:
     """
     from release.operate.notices.outbox import outbox
 
-    own = outbox(out, notify, lambda line: typer.echo(line, err=True))
+    own = outbox(out, notify, lambda line: echo(line, err=True))
     # Now, while somebody is watching, and not in the night in which it is needed.
     for channel in own.channels:
         channel.check()

@@ -12,8 +12,8 @@ import typer
 
 from release.cli import options as opt
 from release.cli import plan_output as output
-from release.cli.console import print_json, print_records, working
-from release.errors import SpecError, StorageError
+from release.cli.console import echo, print_json, print_records, working
+from release.errors import ReleaseError, SpecError, StorageError
 from release.exact.numbers import exact, format_exact, parse_exact
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     """
     from release.noise.cache import default_cache
     from release.noise.processes import InTurn
+    from release.pipeline import Options, refusal_of
     from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
 
@@ -119,6 +120,24 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     remaining = None if ledger is None else _remaining(spec_file, ledger)
     if profile is not None:
         _write_profile(profile, planned)
+    refusal = None
+    if planned.unseen is not None:
+        refusal = refusal_of(planned.unseen, Options(cache=default_cache()))
+    _show(spec_file, planned, remaining, refusal, html, as_json=as_json)
+    if refusal is not None:
+        # As a run would end: its line, and its status.
+        raise refusal
+
+
+def _show(
+    spec_file: SpecFile,
+    planned: Plan,
+    remaining: output.Remaining | None,
+    refusal: ReleaseError | None,
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     # The page comes first: where it cannot be written, nothing else is printed.
     if html is not None:
         from release.planning.page import plan_html
@@ -127,9 +146,9 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     if as_json:
         print_json(output.plain_plan(spec_file, planned, remaining))
         return
-    output.print_plan(spec_file, planned, remaining)
+    output.print_plan(spec_file, planned, remaining, refusal)
     if html is not None:
-        typer.echo(f"page  {html}")
+        echo(f"page  {html}")
 
 
 def _write_profile(path: Path, planned: Plan) -> None:
@@ -163,7 +182,7 @@ def init(
     else:
         text = starting_tabulation(table, hierarchy, attribute or [], unit, folder)
     if out is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         # Mode "x" creates the file in one step, so that no spec is ever overwritten.
@@ -173,7 +192,7 @@ def init(
         raise SpecError("--out", "is there already; name another file") from None
     except OSError as error:
         raise StorageError(f"--out: cannot be written: {error.strerror}") from error
-    typer.echo(f"wrote  {out}; every choice to make is marked CHOOSE")
+    echo(f"wrote  {out}; every choice to make is marked CHOOSE")
 
 
 def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining | None:
@@ -187,7 +206,7 @@ def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining | None:
     cap, spent = account.cap, account.spent()
     if cap.rule != "basic":
         # No ε and δ can be taken off: what is left is slots, or what a filter lets through.
-        typer.echo(f"scope {scope} {account.summary()}; left: {account.left()}", err=True)
+        echo(f"scope {scope} {account.summary()}; left: {account.left()}", err=True)
         return None
     # Below 0 where a policy has lowered the cap below what was spent.
     return parse_exact(cap.epsilon) - spent.epsilon, parse_exact(cap.delta) - spent.delta
@@ -211,7 +230,7 @@ def _targets(
             rows = list(map(output.plain_least, search(spec_file, target, output.cached_solvers())))
         plain += [{"for": text, **row} for row in rows]
         if not as_json:
-            typer.echo(f"the least {name} for {text}")
+            echo(f"the least {name} for {text}")
             columns = ["query", "assumed", "definition", "ε", "δ", "loss", "charge ε"]
             print_records(columns, rows)
     if as_json:
@@ -240,6 +259,6 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
     cap = format_exact(spec_file.spec.budget.epsilon)
     # A squared error and an error rate have no common unit: only the curator can compare them.
     if len({str(share.query.loss) for share in shares}) > 1:
-        typer.echo("the sum adds different loss functions; --weight says how much each counts")
+        echo("the sum adds different loss functions; --weight says how much each counts")
     total_text, text_as_written = output.figure(total), output.figure(as_written)
-    typer.echo(f"weighted loss {total_text} within ε = {cap}; as written {text_as_written}")
+    echo(f"weighted loss {total_text} within ε = {cap}; as written {text_as_written}")

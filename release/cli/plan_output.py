@@ -10,11 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import typer
-
 from release.bundle.answer_units import answer_unit
-from release.cli.console import print_table
-from release.errors import StorageError
+from release.cli.console import echo, print_table
+from release.errors import ReleaseError, StorageError
 from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
 from release.planning.tabulations.text import plain_tabulation, sentences, table_of
@@ -62,8 +60,13 @@ def write_page(path: Path, text: str) -> None:
         raise StorageError(f"--html: cannot be written: {error.strerror}") from error
 
 
-def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> None:
-    """Print a plan as a table, the sum of its charges, and why a run would be refused."""
+def print_plan(
+    spec_file: SpecFile, plan: Plan, remaining: Remaining | None, refusal: ReleaseError | None
+) -> None:
+    """Print a plan as a table, the sum of its charges, and why a run would be refused.
+
+    The ``refusal`` that a run ends with is left out: it is the last line, as the error.
+    """
     rows = []
     for planned in plan.queries:
         size = f"{planned.cells} × {planned.asked.domain.size}"
@@ -75,11 +78,11 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
             rows.append(["", "", "", *_figures(planned, candidate), "", ""])
     if rows:
         print_table(_COLUMNS, rows)
-        typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
+        echo("means are over all answers of the domain, each as likely (uniform prior)")
     _print_on_statistic(plan.on_statistic)
     _print_tabulations(plan.tabulations)
     for recommended in plan.recommendations:
-        typer.echo(f"better: {recommended}")
+        echo(f"better: {recommended}")
     _print_notes(plan.queries)
     _print_proportions(plan)
     if plan.together is not None:
@@ -87,22 +90,21 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
-    typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
+    echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
     for demand in plan.acceptance:
-        typer.echo(f"acceptance: {demand.sentence}")
-    if plan.is_over:
-        typer.echo("a run would be refused: over the budget of the spec")
+        echo(f"acceptance: {demand.sentence}")
     for reason in plan.refusals:
-        typer.echo(f"a run would be refused: {reason}")
+        if reason != str(refusal):
+            echo(f"a run would be refused: {reason}")
     if remaining is not None:
         scope, (epsilon_left, delta_left) = spec_file.spec.budget.scope, remaining
-        typer.echo(
+        echo(
             f"left in {scope}: ε = {_signed(epsilon_left)}, δ = {_signed(delta_left)}; after "
             f"this ε = {_signed(epsilon_left - plan.epsilon)}, "
             f"δ = {_signed(delta_left - plan.delta)}"
         )
     if any(planned.assumed for planned in plan.queries):
-        typer.echo(
+        echo(
             "empirical sensitivity is not known before the table is read: one step and the most "
             "that is allowed are shown"
         )
@@ -112,9 +114,9 @@ def _print_notes(plans: tuple[QueryPlan, ...]) -> None:
     for planned in plans:
         case = f", {planned.assumed}" if planned.assumed else ""
         for line in _warnings(planned):
-            typer.echo(f"{planned.query.name}{case}: {line}")
+            echo(f"{planned.query.name}{case}: {line}")
         if planned.instead is not None:
-            typer.echo(f"{planned.query.name}: {planned.instead.sentence}")
+            echo(f"{planned.query.name}: {planned.instead.sentence}")
 
 
 def _print_proportions(plan: Plan) -> None:
@@ -123,15 +125,16 @@ def _print_proportions(plan: Plan) -> None:
     for each in planned:
         sentence = each.charge.sentence(each.query.claimed.epsilon)
         if sentence is not None:
-            typer.echo(f"{each.query.name}: {sentence}")
+            echo(f"{each.query.name}: {sentence}")
 
 
 def _print_together(together: TogetherPlan) -> None:
     for columns, rows in (epsilon_table(together), noise_table(together)):
         if rows:
             print_table(columns, rows)
-    if (sentence := growth_sentence(together)) is not None:
-        typer.echo(sentence)
+    for sentence in (together.use, growth_sentence(together)):
+        if sentence is not None:
+            echo(sentence)
 
 
 def _print_tabulations(plans: tuple[TabulationPlan, ...]) -> None:
@@ -140,7 +143,7 @@ def _print_tabulations(plans: tuple[TabulationPlan, ...]) -> None:
         # By its name: the tables of a spec with several tabulations stand below each other.
         print_table([planned.name, *heads[1:]], rows)
         for line in sentences(planned):
-            typer.echo(f"{planned.name}: {line}")
+            echo(f"{planned.name}: {line}")
 
 
 def _print_on_statistic(plans: tuple[StatisticPlan, ...]) -> None:
@@ -154,9 +157,9 @@ def _print_on_statistic(plans: tuple[StatisticPlan, ...]) -> None:
         return
     print_table(["query", "answers", "a unit moves", "mechanism", "charge ε", "charge δ"], rows)
     for planned in plans:
-        typer.echo(f"{planned.query.name}: {planned.nearness.sentence}")
+        echo(f"{planned.query.name}: {planned.nearness.sentence}")
         if planned.beside is not None:
-            typer.echo(f"{planned.query.name}: {planned.beside}")
+            echo(f"{planned.query.name}: {planned.beside}")
 
 
 def _figures(planned: QueryPlan, candidate: Candidate) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_changes, print_json, print_table
+from release.cli.console import echo, print_changes, print_json, print_table
 from release.errors import SpecError, listed
 
 if TYPE_CHECKING:
@@ -37,15 +37,13 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         print_json(summary.plain())
         return
     record, guarantee = summary.record, summary.record.guarantee
-    typer.echo(_printable(f"{record.title} ({record.release_id}), {record.kind}"))
-    typer.echo(
-        _printable(f"period {record.period}; published {record.published} by {record.curator}")
-    )
-    typer.echo(
+    echo(_printable(f"{record.title} ({record.release_id}), {record.kind}"))
+    echo(_printable(f"period {record.period}; published {record.published} by {record.curator}"))
+    echo(
         f"guarantee: {guarantee.definition}, ε = {guarantee.epsilon}, δ = {guarantee.delta}, "
         f"{guarantee.kind}"
     )
-    typer.echo(_printable(record.privacy.adjacency_text))
+    echo(_printable(record.privacy.adjacency_text))
     rows = []
     for query in summary.queries:
         name, cells = _printable(query.record.name), str(query.record.cells)
@@ -55,7 +53,7 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
     for query in summary.queries:
         if query.nearness is not None:
-            typer.echo(_printable(_quality(query, None)))
+            echo(_printable(_quality(query, None)))
     tables = []
     for own in summary.tabulations:
         name, areas = _printable(own.record.name), _printable(own.areas)
@@ -64,7 +62,7 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
     if tables:
         heads = ("tabulation", "areas", "tables", "cells", "noise", "charge", "standard error")
         print_table(heads, tables)
-    typer.echo(f"with pictures: {summary.report}; checked by: dp-release verify {public}")
+    echo(f"with pictures: {summary.report}; checked by: dp-release verify {public}")
 
 
 def _release_in(folder: Path) -> Path:
@@ -107,21 +105,21 @@ def print_published(published: Published, out: Path, as_json: bool) -> None:
         plain = {"release_id": public.name, "public": str(public), "auditor": folder}
         print_json({**plain, "charged": charged, "left": left})
         return
-    typer.echo(f"published  {public}")
+    echo(f"published  {public}")
     if auditor is not None:
-        typer.echo(f"auditor    {auditor}  (confidential)")
-    typer.echo(f"charged    ε {guarantee.epsilon}, δ {guarantee.delta} to {scope}")
-    typer.echo(f"left       {left or 'no ledger keeps account of it; dp-release ledger init'}")
+        echo(f"auditor    {auditor}  (confidential)")
+    echo(f"charged    ε {guarantee.epsilon}, δ {guarantee.delta} to {scope}")
+    echo(f"left       {left or 'no ledger keeps account of it; dp-release ledger init'}")
     lines = [_quality(query, auditor) for query in summary.queries]
     lines += map(_tabulation_quality, summary.tabulations)
     for place, line in enumerate(lines[:_MOST_QUERIES]):
-        typer.echo(f"{'answers' if place == 0 else '':9}  {_printable(line)}")
+        echo(f"{'answers' if place == 0 else '':9}  {_printable(line)}")
     if len(lines) > _MOST_QUERIES:
-        typer.echo(f"{'':9}  and {len(lines) - _MOST_QUERIES} more: dp-release report {public}")
+        echo(f"{'':9}  and {len(lines) - _MOST_QUERIES} more: dp-release report {public}")
     print_changes(public)
-    typer.echo(f"report     {summary.report}")
+    echo(f"report     {summary.report}")
     opened = "" if auditor is None else f" --auditor {auditor}"
-    typer.echo(f"verify     dp-release verify {public}{opened}")
+    echo(f"verify     dp-release verify {public}{opened}")
 
 
 def _left(summary: Summary, out: Path) -> tuple[str, str | None]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_changes, print_json, print_verdict, working
+from release.cli.console import echo, print_changes, print_json, print_verdict, working
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.verification.required import Required
 
@@ -136,7 +139,7 @@ def _is_bundle(auditor: Path) -> bool:
 def _write_standalone(file: Path) -> None:
     """Write the second verifier, byte for byte; its file is data here and never imported."""
     file.write_bytes((resources.files("release.verification") / "standalone.py").read_bytes())
-    typer.echo(f"{file}: run it with python3 -I -S {file} PUBLIC_FOLDER")
+    echo(f"{file}: run it with python3 -I -S {file} PUBLIC_FOLDER")
 
 
 def _verdict(public: Path, auditor: Path | None, evidence: Trust) -> Verdict:
@@ -144,8 +147,20 @@ def _verdict(public: Path, auditor: Path | None, evidence: Trust) -> Verdict:
 
     # The folder is the bundle of this release, or holds the bundles of all releases by id.
     if auditor is not None and not _is_bundle(auditor):
-        auditor = auditor / public.resolve().name
+        auditor = auditor / _release_id(public)
     return verify_release(public, auditor, evidence)
+
+
+def _release_id(public: Path) -> str:
+    """The id that a release has, by which the auditor's half of it is called.
+
+    A copy of a folder may have any name. Nothing is proved here: what is no id is no name either.
+    """
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        named = str(json.loads((public / "release.json").read_bytes())["release_id"])
+        if re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,99}", named):
+            return named
+    return public.resolve().name
 
 
 def _verify_each(
@@ -172,9 +187,9 @@ def _verify_each(
         print_json([{"release_id": name, "verdict": verdict} for name, verdict in verdicts])
     else:
         for name, verdict in verdicts:
-            typer.echo(f"{name}  {verdict}")
+            echo(f"{name}  {verdict}")
     if any(lacks_root(folder, evidence) for folder in folders):
-        typer.echo(f"not seen: {LACKS_ROOT}", err=True)
+        echo(f"not seen: {LACKS_ROOT}", err=True)
     if any(verdict.startswith("refused") for _, verdict in verdicts):
         raise ReleaseError("some releases do not verify; see above")
     raise typer.Exit(3 if any(verdict.startswith(IN_PART) for _, verdict in verdicts) else 0)

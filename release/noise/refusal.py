@@ -37,7 +37,7 @@ def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
     # Under empirical sensitivity the reason holds no number, and a constant mechanism is published:
     # that the best one is constant depends on what was seen in the table.
     if query.is_empirical:
-        if design.is_within(gap):
+        if design.is_within(gap) or (_is_pure(design) and query.claimed.delta):
             return None
         return (
             f"query {query.name}: another mechanism might save too much of the expected loss; "
@@ -48,19 +48,17 @@ def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
             f"query {query.name}: the best mechanism publishes the same whatever the true answer "
             "is, so its charge would buy nothing; raise epsilon"
         )
-    if design.is_within(gap):
+    # Where no better use of a δ was found, a mechanism that needs none is charged none.
+    if design.is_within(gap) or (_is_pure(design) and query.claimed.delta):
         return None
     share = format_up(design.gap / design.bounded_loss, 3)
     return (
         f"query {query.name}: another mechanism might save up to {share} of the expected loss of "
-        f"this one ({design.method}); {_remedy(query, design)}, or accept that with "
+        f"this one ({design.method}); choose another domain or loss, or accept that with "
         f"--accept-gap {share}"
     )
 
 
-def _remedy(query: Query, design: AnyDesign) -> str:
-    """What a curator can change so that nothing is left to save."""
-    is_pure = design.mechanism.deltas(design.sensitivity, design.guarantee.epsilon)
-    if is_pure.approximate == 0 and query.claimed.delta:
-        return "write definition: pure without delta, which this mechanism satisfies"
-    return "choose another domain or loss"
+def _is_pure(design: AnyDesign) -> bool:
+    """Whether it satisfies its guarantee without any δ."""
+    return design.deltas.approximate == 0

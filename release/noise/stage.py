@@ -7,10 +7,11 @@ enter the cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
 from release.budget.cost import proportional_part
 from release.exact.losses import LossName
@@ -29,6 +30,10 @@ from release.spec.demands import demands_of
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
 from release.spec.query import Query
+
+
+def unwatched(query: Query) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -135,46 +140,56 @@ def design_unseen(
     return accepted(query, solved(problem_of(spec_file, query, sensitivity), cache, gap), gap)
 
 
-def design_all(
-    moved: Sequence[Sensitivity | Statistic | Made],
+Moved: TypeAlias = Sensitivity | Statistic | Made
+"""How far neighbors move an answer, or its statistic; or a mechanism that is found already."""
+
+
+def design_all(  # noqa: PLR0913 - how each is found and judged
+    asked: Iterable[tuple[Query, Moved]],
     spec_file: SpecFile,
-    watched: Callable[[], Iterator[Query]],
     cache: DesignCache | None,
     gap: Fraction,
+    watch: Callable[[Query], None] = unwatched,
     fan_out: FanOut | None = None,
-) -> tuple[Made, ...]:
-    """A proved mechanism for each query; equal problems are solved once.
+    *,
+    is_judged: bool = True,
+) -> dict[str, Made]:
+    """A proved mechanism for each query, by its name; equal problems are solved once.
 
-    ``moved`` says of each how far neighbors move its answer, or its statistic; or it is the
-    mechanism that a shared budget has given it. ``watched`` iterates over the released queries and
-    reports each to whoever watches.
+    ``asked`` says of each query how far neighbors move its answer, or its statistic; or it is the
+    mechanism that a shared budget has given it. ``watch`` is called before each query. Where
+    ``is_judged`` is false no mechanism is refused for its gap: a refusal would tell of the table.
 
     Raises:
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
     """
-    problems: list[Problem | StatisticProblem | Made] = []
-    for query, how in zip(spec_file.spec.charged, moved, strict=True):
+    problems: list[tuple[Query, Problem | StatisticProblem | Made]] = []
+    for query, how in asked:
         if isinstance(how, Design | StatisticDesign):
-            problems.append(how)
+            problems.append((query, how))
         else:
-            problems.append(problem_of(spec_file, query, how))
+            problems.append((query, problem_of(spec_file, query, how)))
     solutions: dict[object, Made] = {}
-    for problem in problems:
+    on_answers: dict[object, Problem] = {}
+    for _, problem in problems:
         if isinstance(problem, StatisticProblem) and problem.key not in solutions:
             solutions[problem.key] = solved(problem, cache, gap)
+        elif isinstance(problem, Problem):
+            on_answers[problem.key] = problem
     # A dictionary keeps the order in which the queries come to their problems.
-    on_answers = {p.key: p for p in problems if isinstance(p, Problem)}
     distinct = list(on_answers.values())
     results = (fan_out or InTurn()).map(partial(solution_of, cache=cache, gap=gap), distinct)
-    designs: list[Made] = []
-    for query, problem in zip(watched(), problems, strict=True):
+    designs: dict[str, Made] = {}
+    for query, problem in problems:
+        watch(query)
         if isinstance(problem, Design | StatisticDesign):
-            designs.append(problem)
+            designs[query.name] = problem
             continue
         if problem.key not in solutions:
             result = next(results)
             if isinstance(result, Refused):
                 raise result.error()
             solutions[problem.key] = result
-        designs.append(accepted(query, solutions[problem.key], gap))
-    return tuple(designs)
+        made = solutions[problem.key]
+        designs[query.name] = accepted(query, made, gap) if is_judged else made
+    return designs

@@ -54,7 +54,7 @@ from release.records.keys.outside import read_key
 from release.records.signing import Signer
 from release.records.stores import Store
 from release.verification.provenance import Trust
-from release.verification.verifier import verify
+from release.verification.verifier import check_unsigned, verify
 
 if TYPE_CHECKING:
     from release.spec.periods import Period
@@ -334,7 +334,7 @@ def recover(place: Place, release_id: str) -> str:
     signer = None if place.key is None else read_key(place.key)
     ledger = open_ledger(place.out, signer)
     try:
-        with Publication(place.out, release_id, ledger) as publication:
+        with Publication(place.out, release_id, ledger, check_unsigned) as publication:
             return "given up" if publication.recovered is None else "published"
     except SpecError:
         # The release was public already, and opening it has removed the leftovers of its run.
@@ -344,18 +344,22 @@ def recover(place: Place, release_id: str) -> str:
 
 
 def abandon(place: Place, release_id: str) -> None:
-    """Record that a run of another machine will not end; its charge stays.
+    """Record that a run of another machine will not end, or give up what one here has drawn.
+
+    Its charge stays.
 
     Raises:
-        SpecError: no key, no open reserve, or a run of this machine has to be recovered.
+        SpecError: no key, or no run of it was cut off.
         LedgerError, StorageError: the ledger cannot be written.
     """
     ledger = open_ledger(place.out, None if place.key is None else read_key(place.key))
+    if release_id in left_behind(place.out):
+        with Publication(place.out, release_id, ledger, check_unsigned, gives_up=True):
+            return
     if ledger is None:
         raise SpecError("--out", f"no ledger in {place.out}")
-    running = ledger.recover().state.running
-    if release_id not in running or release_id in left_behind(place.out):
-        raise SpecError("--abandon", f"no run of {release_id!r} is at work on another machine")
+    if release_id not in ledger.recover().state.running:
+        raise SpecError("--abandon", f"no run of {release_id!r} was cut off")
     # Drawn, for all that this machine knows: the other one may have shown it to somebody.
     ledger.append(abort(release_id, today().isoformat(), drawn=True, reason="abandoned"))
 

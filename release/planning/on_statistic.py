@@ -9,7 +9,6 @@ from typing import Any
 
 from release.budget.cost import Charge, charge_of, proportional_part, satisfied
 from release.bundle.answer_units import answer_unit
-from release.bundle.nearness import Nearness, nearness_of
 from release.bundle.statements import accuracy_of
 from release.errors import DesignError, SpecError
 from release.exact.domain import Topology
@@ -17,6 +16,7 @@ from release.noise.families import Solvers
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.select import choose
 from release.noise.stage import asked_of
+from release.queries.nearness import Nearness, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
 from release.queries.registry import global_sensitivity, statistic_of

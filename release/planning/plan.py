@@ -35,9 +35,8 @@ from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
 from release.noise.refusal import refusal
 from release.noise.select import best_of, candidates, choose, compare, family_of, fitting
-from release.noise.shares import share_budget
 from release.noise.stage import Problem, asked_of
-from release.noise.tables.chosen import choose_tables
+from release.noise.unseen import Unseen, find_unseen
 from release.planning.on_statistic import (
     OnStatisticInstead,
     StatisticPlan,
@@ -176,6 +175,9 @@ class Plan:
     acceptance: tuple[Judged, ...] = ()
     """The entries of ``acceptance`` with their figures."""
 
+    unseen: Unseen | None = None
+    """What a run decides of the spec before it opens a table."""
+
     @property
     def cap_epsilon(self) -> Fraction:
         """The cap of the spec on ε."""
@@ -294,10 +296,9 @@ def make_plan(
     solvers = solvers or Solvers()
     # Marks are looked for in what was written: a measured table has no text of the curator's.
     marked = unfinished(spec_file.spec)
-    chosen = choose_tables(spec_file)
-    tabulations = plan_tabulations(chosen, drop_one)
-    shares = share_budget(chosen.spec_file, cache, solvers.gap)
-    spec_file = shares.spec_file
+    unseen = find_unseen(spec_file, cache, solvers.gap)
+    tabulations = plan_tabulations(unseen, drop_one)
+    shares, spec_file = unseen.shared, unseen.spec_file
     plans: list[QueryPlan] = []
     on_statistic: list[StatisticPlan] = []
     charges: list[Charge] = []
@@ -334,6 +335,7 @@ def make_plan(
         together,
         tabulations=tabulations,
         acceptance=judged(spec_file, mechanisms),
+        unseen=unseen,
     )
 
 

@@ -253,7 +253,9 @@ class ReleaseRecord(Record):
 
     schema_: Literal["dp-release/release/v1"] = Field(alias="schema", description=VERSION)
     release_id: ReleaseId
-    kind: Literal["RELEASE", "TEST"] = Field(description="`TEST`: chosen randomness, to be refused")
+    kind: Literal["RELEASE", "TEST", "REHEARSAL"] = Field(
+        description="`TEST`: chosen randomness; `REHEARSAL`: no answers; both to be refused"
+    )
     published: Date = Field(description="the day of publication")
     title: FromSpec
     curator: FromSpec

@@ -73,16 +73,16 @@ LEAKS = (
     Leak(
         "the number of rows in release.json",
         "pipeline.py",
-        "    of = replace(about, sequence=publication.sequence, spending=spent)\n",
-        "    of = replace(about, sequence=publication.sequence, spending=spent)\n"
-        f"    of = replace(of, day=of.day + datetime.timedelta(days={_SUM}))\n",
+        "    designs = [(run.query, run.made) for run in runs]\n    sizes = []\n",
+        "    designs = [(run.query, run.made) for run in runs]\n    sizes = []\n"
+        f"    about = replace(about, day=about.day + datetime.timedelta(days={_SUM}))\n",
         small(COUNT),
     ),
     Leak(
         "a file whose size depends on the rows",
         "pipeline.py",
-        "    spent = publication.spending(spec_file.spec.budget.scope)\n",
-        "    spent = publication.spending(spec_file.spec.budget.scope)\n"
+        "    needs_profile = publication.needs_profile(spec.budget.scope)\n",
+        "    needs_profile = publication.needs_profile(spec.budget.scope)\n"
         f"    (publication.out / 'log').write_bytes(bytes({_SUM}))\n",
         small(COUNT),
     ),
@@ -198,7 +198,7 @@ LEAKS = (
     Leak(
         "the order of the rows decides which are read",
         "queries/profiles.py",
-        "f'OVER (PARTITION BY \"#unit\" ORDER BY {order}) <= {most})'",
+        'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',
         "f'OVER (PARTITION BY \"#unit\") <= {most})'",
         small(COUNT, max_rows_per_unit=1),
     ),

@@ -38,6 +38,7 @@ from release.exact.numbers import format_exact, format_up
 from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.verification import standalone
+from release.verification.verifier import check_unsigned
 from tests.budget.entries import reservation
 from tests.budget.test_claims import killed_before
 
@@ -338,9 +339,9 @@ def test_a_kill_while_an_entry_is_written_takes_room_once(rule: str, tmp_path: P
 
 def run_until_drawn(out: Path) -> None:
     ledger = Ledger(out / "ledger", KEY)
-    with Publication(out, "r", ledger) as publication:
+    with Publication(out, "r", ledger, check_unsigned) as publication:
         publication.reserve("s", NIGHT)
-        publication.draw((out / "drawn").touch)
+        publication.draw((out / "drawn").touch, lambda _: b"drawn")
         raise LedgerError("the run fails here")
 
 
@@ -353,7 +354,7 @@ def test_a_kill_of_a_run_keeps_its_room_only_if_it_may_have_drawn(
         scope = opened(out := tmp_path / str(number), rule)
         status = killed_before(number, partial(_quiet, partial(run_until_drawn, out)))
         # The next run of this release finds what was left, and ends it.
-        Publication(out, "r", scope.ledger).__exit__(None, None, None)
+        Publication(out, "r", scope.ledger, check_unsigned).__exit__(None, None, None)
         taken = NIGHTS - scope.room
         drawn = (out / "drawn").exists()
         # In doubt it pays: killed between the mark and the draw, it counts as drawn.

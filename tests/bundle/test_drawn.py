@@ -20,9 +20,9 @@ from release.budget.ledger import Abort, Commit, Reserve, ScopeCap, create_ledge
 from release.bundle import drawn, write
 from release.bundle.drawn import Draw, decoded, encoded
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
-from release.errors import ReleaseError
+from release.errors import ReleaseError, SpecError
 from release.exact.domain import Codes
-from release.operate.operations import Place, recover
+from release.operate.operations import Place, abandon, recover
 from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.keys.files import create_key
 from release.verification.provenance import own_trust
@@ -137,17 +137,27 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def release(place: Path) -> Path:
+def release(place: Path, before_publish: Callable[[], None] = lambda: None) -> Path:
+    """A run; ``before_publish`` is called once all is charged and drawn, and nothing is written."""
+
+    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name == "publish":
+            before_publish()
+        return call(name, function, *arguments)
+
     options = Options(key=place / "key")
-    return run_release(place / "spec.yaml", place / "out", options=options).public
+    return run_release(place / "spec.yaml", place / "out", step, options=options).public
 
 
 def cut_off(place: Path) -> tuple[Codes, ...]:
     """Kill a run while it renders; what it has drawn."""
     child = os.fork()
     if child == 0:
-        write.report_html = lambda *_: os._exit(9)  # type: ignore[attr-defined]
-        release(place)
+
+        def die() -> None:
+            write.datapackage = lambda *_: os._exit(9)  # type: ignore[attr-defined]
+
+        release(place, die)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     return decoded((work_of(place) / "drawn").read_bytes())
@@ -202,9 +212,8 @@ def test_a_full_disk_keeps_the_draw(place: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(write, "report_html", full)
         with pytest.raises(ReleaseError, match="No space left"):
-            release(place)
+            release(place, lambda: patch.setattr(write, "datapackage", full))
         noisy = decoded((work_of(place) / "drawn").read_bytes())
         # Neither rows nor half a bundle wait for the next run.
         assert not (work_of(place) / "scratch").exists()
@@ -224,11 +233,6 @@ def test_nothing_confidential_is_kept(place: Path) -> None:
     assert work_of(place).stat().st_mode & 0o777 == 0o700
 
 
-def other_title(place: Path) -> None:
-    spec = place / "spec.yaml"
-    spec.write_text(spec.read_text().replace("title: Small", "title: Other"))
-
-
 def cut_in_half(place: Path) -> None:
     path = work_of(place) / "drawn"
     path.write_bytes(path.read_bytes()[:-3])
@@ -243,11 +247,6 @@ def lost_mechanisms(place: Path) -> None:
     shutil.rmtree(work_of(place) / "prepared")
 
 
-def other_version(place: Path) -> None:
-    path = work_of(place) / "prepared" / drawn.RECORD
-    path.write_bytes(path.read_bytes().replace(b'"version":"', b'"version":"9'))
-
-
 def other_entry(place: Path) -> None:
     path = work_of(place) / "prepared" / drawn.RECORD
     path.write_bytes(path.read_bytes().replace(b'"sequence":1', b'"sequence":2'))
@@ -255,7 +254,7 @@ def other_entry(place: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [other_title, cut_in_half, changed_mechanism, lost_mechanisms, other_version, other_entry],
+    [cut_in_half, changed_mechanism, lost_mechanisms, other_entry],
 )
 def test_a_draw_that_does_not_fit_is_given_up_and_paid(
     change: Callable[[Path], None], place: Path
@@ -265,6 +264,71 @@ def test_a_draw_that_does_not_fit_is_given_up_and_paid(
     release(place)
     assert kinds(place) == ["reserve", "drawn", "reserve", "commit"]
     assert not work_of(place).exists()
+
+
+def test_a_draw_is_published_for_the_spec_that_it_was_drawn_for(place: Path) -> None:
+    noisy = cut_off(place)
+    spec = place / "spec.yaml"
+    spec.write_text(spec.read_text().replace("title: Small", "title: Other"))
+    with pytest.raises(SpecError, match="has now been published; take a new id"):
+        release(place)
+    check_published(place, noisy)
+    public = place / "out" / "public" / "small"
+    assert "title: Small" in (public / "spec.yaml").read_text()
+
+
+def test_a_later_version_publishes_what_an_earlier_one_has_drawn(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = cut_off(place)
+    monkeypatch.setattr(drawn, "VERSION", "99.0")
+    release(place)
+    check_published(place, noisy)
+
+
+def test_what_this_version_cannot_write_waits_for_one_that_can(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = cut_off(place)
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "datapackage", lambda *_: 1 // 0)
+        for _ in range(2):
+            with pytest.raises(ReleaseError, match="its draw stays"):
+                release(place)
+    assert kinds(place) == ["reserve"]
+    release(place)
+    check_published(place, noisy)
+
+
+def test_what_does_not_verify_is_not_committed(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = cut_off(place)
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "registry", lambda *_: b"other: words\n")
+        with pytest.raises(ReleaseError, match=r"registry\.yaml"):
+            release(place)
+    assert kinds(place) == ["reserve"]
+    assert not (place / "out" / "public").exists()
+    release(place)
+    check_published(place, noisy)
+
+
+def test_what_cannot_be_written_is_given_up_on_request(place: Path) -> None:
+    cut_off(place)
+    abandon(Place(place / "out", place / "key"), "small")
+    assert kinds(place) == ["reserve", "drawn"]
+    assert not work_of(place).exists()
+
+
+def test_a_page_that_fails_becomes_a_plain_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = release(place, lambda: monkeypatch.setattr(write, "report_html", lambda *_: 1 // 0))
+    page = (public / "report.html").read_text("utf-8")
+    assert "<h2>the_count</h2>" in page
+    assert f"<td>{published(public, 'the_count')[0]}</td>" in page
+    assert kinds(place) == ["reserve", "commit"]
 
 
 def test_other_key_sets_are_another_spec(tmp_path: Path) -> None:
@@ -279,8 +343,9 @@ def test_other_key_sets_are_another_spec(tmp_path: Path) -> None:
             work = tmp_path / "out" / ".work-small"
             draw = Draw.read(work / "prepared", work / "drawn")
             (tmp_path / "places.csv").write_text("place\na\nc\n")
-            with pytest.raises(ValueError, match="another spec"):
+            with pytest.raises(SpecError, match="put it back as it was"):
                 draw.write(tmp_path / "again")
+            (tmp_path / "places.csv").write_text("place\na\nb\n")
         return call(name, function, *arguments)
 
     run_release(spec, tmp_path / "out", step)

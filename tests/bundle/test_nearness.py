@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from release.bundle.nearness import Nearness, nearness_of
 from release.exact.domain import Codes
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
+from release.queries.nearness import Nearness, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery

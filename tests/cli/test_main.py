@@ -491,7 +491,7 @@ def test_a_small_or_read_only_file_system_leaves_nothing(
         assert done.returncode == 1, done.stderr
         line = done.stderr.splitlines()[-1]
         assert line.startswith("error: ")
-        assert "No space left" in line or "Read-only" in line
+        assert "No space left" in line or "Read-only" in line or "verify" in line
         assert left_behind(disk) == [] or is_only_a_draw(disk / "out")
     finally:
         subprocess.run(["umount", str(disk)], check=True)  # noqa: S607 - as above
@@ -641,7 +641,9 @@ def test_a_join_orders_rows_by_all_columns(tmp_path: Path) -> None:
         spec_file = read_spec(path)
         with load(spec_file) as tables:
             found.append(answer(tables, spec_file)[0].codes.tolist())
-    assert found[0] == found[1] == [5, 0]
+    assert found[0] == found[1]
+    # A sample of each unit, and not always its row of the smaller size.
+    assert min(found[0]) > 0
 
 
 def test_units_of_two_types_are_refused(

@@ -21,12 +21,12 @@ import pytest
 from numpy.typing import NDArray
 
 import release
-from release.bundle.nearness import LEVEL, lead_for, nearness_of
 from release.bundle.read import parse_any_mechanism
 from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.pipeline import Published, run_release
+from release.queries.nearness import LEVEL, lead_for, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.records.statistics import StatisticRecord

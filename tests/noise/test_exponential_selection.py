@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.bundle.nearness import lead_for
 from release.exact.privacy import Definition, Guarantee
 from release.exact.statistics.exponential import ExponentialMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.noise.on_statistic import design_on_statistic
+from release.queries.nearness import lead_for
 from release.queries.statistics import Scores
 from release.records.statistics import ExponentialMechanismRecord
 

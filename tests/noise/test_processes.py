@@ -22,7 +22,8 @@ from release.pipeline import (
     Options,
     answer,
     auditor_bundle,
-    design,
+    decide,
+    design_seen,
     find_sensitivity,
     load,
     run_release,
@@ -53,7 +54,9 @@ def spec_of(folder: Path) -> SpecFile:
 def designs(spec_file: SpecFile, out: FanOut | None) -> list[Any]:
     with load(spec_file) as tables:
         runs = find_sensitivity(answer(tables, spec_file), spec_file)
-    return [run.design for run in design(runs, spec_file, replace(Options(), fan_out=out))]
+    options = replace(Options(), fan_out=out)
+    unseen, _ = decide(spec_file, options)
+    return [run.design for run in design_seen(runs, unseen, options)]
 
 
 def weights(found: Sequence[Any]) -> list[Any]:

@@ -954,14 +954,14 @@ _READ = (
         "queries/profiles.py",
         (
             "one row more of a unit is read",
-            "f'OVER (PARTITION BY \"#unit\" ORDER BY {order}) <= {most})'",
-            "f'OVER (PARTITION BY \"#unit\" ORDER BY {order}) <= {most + 1})'",
+            'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',
+            'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most + 1})\'',
             "crowded",
         ),
         (
             "the bound on rows is for each cell",
-            "f'OVER (PARTITION BY \"#unit\" ORDER BY {order}) <= {most})'",
-            'f\'OVER (PARTITION BY "#unit", "#free" ORDER BY {order}) <= {most})\'',
+            'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',
+            'f\'OVER (PARTITION BY "#unit", "#free" ORDER BY "#rank") <= {most})\'',
             "bounded",
         ),
         (
@@ -1020,8 +1020,8 @@ _READ = (
         "queries/tabulations/measuring.py",
         (
             "every row of a unit is tabulated",
-            'f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {order}) = 1"',
-            'f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {order}) >= 1"',
+            'f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {rank}) = 1"',
+            'f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {rank}) >= 1"',
             "tabulated",
         ),
     ),

@@ -47,7 +47,7 @@ def test_a_starting_spec_is_planned_and_not_run(
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     assert run(capsys, "init", table, "--unit", "home_id", "--out", spec)[0] == 0
     status, printed, _ = run(capsys, "plan", spec, "--json")
-    assert status == 0
+    assert status == 2
     plan = json.loads(printed)
     assert plan["queries"][0]["mechanism"] == "integer"
     fields = [told.split(":")[0] for told in plan["refusals"]]

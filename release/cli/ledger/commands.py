@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from release.cli import options as opt
+from release.cli.console import echo
 from release.cli.ledger.changing import day_in_utc, writable
 from release.cli.ledger.keys import keys
 from release.cli.ledger.rules import Planned, Rules, Scopes, parse_caps, shown_period
@@ -69,11 +70,11 @@ def init(  # noqa: PLR0913 - one parameter for each option
     caps = parse_caps(scope, rule, planned)
     uri = None if store is None else _store_uri(store)
     create_ledger(out / LEDGER, signer, origin, caps, day_in_utc())
-    typer.echo(f"created  {out / LEDGER}")
+    echo(f"created  {out / LEDGER}")
     if uri is not None:
         _name_store(out, key, uri)
-    typer.echo(f"key      {signer.public(origin)}")
-    typer.echo("Give the key to your auditors: dp-release verify … --trust KEY")
+    echo(f"key      {signer.public(origin)}")
+    echo("Give the key to your auditors: dp-release verify … --trust KEY")
 
 
 @app.command()
@@ -96,7 +97,7 @@ def check(out: opt.Out, trust: opt.CuratorKey = None, since: opt.OlderCheckpoint
             raise SpecError("--trust", "neither began this ledger nor signs for it") from error
     if since is not None:
         check_checkpoint(read_checkpoint(since), ledger)
-    typer.echo(f"{ledger.state.origin}: {ledger.state.size} entries follow and are signed for")
+    echo(f"{ledger.state.origin}: {ledger.state.size} entries follow and are signed for")
 
 
 @app.command()
@@ -121,7 +122,7 @@ def policy(
     for cap in caps:
         ledger.append(set_cap(cap, day_in_utc()))
         told = "" if cap.rule == "basic" else f", {cap.rule}"
-        typer.echo(
+        echo(
             f"{cap.scope}: ε at most {cap.epsilon}, δ at most {cap.delta}{shown_period(cap)}{told}"
         )
 
@@ -156,7 +157,7 @@ def _name_store(out: Path, key: Path, uri: str) -> None:
     if store is not None:
         # A machine that has lost everything restores from there, so the beginning is there too.
         deliver_ledger(out / LEDGER, store)
-    typer.echo(f"store    {uri}  (every entry is put there first)")
+    echo(f"store    {uri}  (every entry is put there first)")
 
 
 @app.command()
@@ -171,8 +172,8 @@ def cosign(folder: LedgerFolder, key: opt.SigningKey, name: WitnessName) -> None
     from release.records.keys.outside import read_key
 
     witness, size = cosign_ledger(folder, read_key(key), name, key.with_name(f"{key.name}.seen"))
-    typer.echo(f"signed   {size} entries")
-    typer.echo(f"witness  {witness}")
+    echo(f"signed   {size} entries")
+    echo(f"witness  {witness}")
 
 
 @app.command()
@@ -184,4 +185,4 @@ def withdraw(release_id: ReleaseId, out: opt.Out, key: opt.SigningKey) -> None:
     from release.budget.ledger import withdraw as withdrawal
 
     writable(out, key).append(withdrawal(release_id, day_in_utc()))
-    typer.echo(f"{release_id}: withdrawn; verify refuses it from now on where the ledger is given")
+    echo(f"{release_id}: withdrawn; verify refuses it from now on where the ledger is given")

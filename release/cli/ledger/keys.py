@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from release.cli import options as opt
+from release.cli.console import echo
 from release.cli.ledger.changing import day_in_utc, writable
 from release.cli.ledger.show import read
 
@@ -40,7 +41,7 @@ def new_key(file: NewKeyFile, encrypt: Encrypt = False) -> None:
     from release.records.keys.files import create_key, new_passphrase
 
     create_key(file, new_passphrase(file) if encrypt else None)
-    typer.echo(f"created  {file}  (secret: whoever has it can sign in your name)")
+    echo(f"created  {file}  (secret: whoever has it can sign in your name)")
 
 
 @keys.command("add")
@@ -76,4 +77,4 @@ def _change_key(action: Literal["add", "retire"], out: Path, key: Path, subject:
         is_private = False
     public = read_key(Path(subject)).public(origin) if is_private else read_public_key(subject)
     ledger.append(change_key(action, public, ledger.signer, day_in_utc()))
-    typer.echo(f"{'added' if action == 'add' else 'retired'}  {public}")
+    echo(f"{'added' if action == 'add' else 'retired'}  {public}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json
+from release.cli.console import echo, print_json
 from release.cli.ledger.rules import shown_period
 from release.cli.plan_output import plain_amounts, write_page
 from release.errors import SpecError, StorageError
@@ -61,15 +61,15 @@ def show(
         plain |= {"keys": list(map(str, state.keys)), "releases": releases}
         print_json(plain)
         return
-    typer.echo(f"{state.origin}: {state.size} entries")
+    echo(f"{state.origin}: {state.size} entries")
     if state.store is not None:
-        typer.echo(f"  store: {state.store}")
+        echo(f"  store: {state.store}")
     for name, account in sorted(state.accounts.items()):
-        typer.echo(f"  {name}: {_scope_line(account)}")
+        echo(f"  {name}: {_scope_line(account)}")
         if name in composed:
-            typer.echo(f"    at δ {at_delta} {_together(composed[name]['epsilon'])}")
+            echo(f"    at δ {at_delta} {_together(composed[name]['epsilon'])}")
     for entry in releases:
-        typer.echo(
+        echo(
             f"  {entry['date']}  {entry['release_id']}  {entry['scope']}  ε {entry['epsilon']}, "
             f"δ {entry['delta']}  {entry['state']}"
         )

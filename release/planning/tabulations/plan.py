@@ -13,12 +13,12 @@ from typing import Any
 from release.budget.cost import Charge, charge_of, satisfied
 from release.budget.profiles import Made
 from release.noise.processes import FanOut, InTurn
-from release.noise.tables.chosen import Chosen
 from release.noise.tables.measured import Strategy
 from release.noise.tables.opened import margins_of_error, named, publication_of
 from release.noise.tables.publication import Publication
 from release.noise.tables.publication import Table as Place
 from release.noise.tables.strategy import Choice
+from release.noise.unseen import Unseen
 from release.planning.tabulations.gains import MOST_TABLES, MOST_WITH_DELTA, Search, gains
 from release.queries.registry import sensitivity_without_data
 from release.spec.load import SpecFile
@@ -136,7 +136,7 @@ class TabulationPlan:
         return rows
 
 
-def plan_tabulations(chosen: Chosen, drop_one: FanOut | None = None) -> tuple[TabulationPlan, ...]:
+def plan_tabulations(chosen: Unseen, drop_one: FanOut | None = None) -> tuple[TabulationPlan, ...]:
     """The plans of all tabulations.
 
     Args:
@@ -149,7 +149,7 @@ def plan_tabulations(chosen: Chosen, drop_one: FanOut | None = None) -> tuple[Ta
 
 
 def _plan_tabulation(
-    chosen: Chosen, opened: OpenTabulation, drop_one: FanOut | None
+    chosen: Unseen, opened: OpenTabulation, drop_one: FanOut | None
 ) -> TabulationPlan:
     choice, spec = chosen.choices[opened.name], chosen.spec_file.spec
     publication = publication_of(opened, spec.privacy.neighbors)
@@ -207,7 +207,7 @@ def _tables(
     return tuple(tables)
 
 
-def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...]:
+def _measured(chosen: Unseen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...]:
     measured = []
     for query in chosen.spec_file.spec.measured:
         if getattr(query, "tabulation", None) == opened.name:
@@ -215,7 +215,7 @@ def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...
     return tuple(measured)
 
 
-def _measured_plan(spec_file: SpecFile, query: Query, chosen: Chosen) -> MeasuredPlan:
+def _measured_plan(spec_file: SpecFile, query: Query, chosen: Unseen) -> MeasuredPlan:
     design = chosen.designs[query.name]
     # What the noise needs may be less than what the spec claims, and the charge follows it.
     sensitivity = sensitivity_without_data(spec_file.spec, query)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from release.noise.design import GAP
 from release.noise.processes import InTurn
-from release.noise.tables.chosen import choose_tables
+from release.noise.unseen import find_unseen
 from release.planning.plan import make_plan
 from release.planning.tabulations.gains import without
 from release.planning.tabulations.text import sentences
@@ -33,7 +34,7 @@ def test_gains_are_those_of_specs_without_the_table(tmp_path: Path) -> None:
         own = CROSSED[left_out.level]
         others = [margin for margin in own if tuple(margin) != left_out.margin]
         publish = {**CROSSED, left_out.level: others}
-        chosen = choose_tables(spec_of(tmp_path, publish, importance=IMPORTANCE))
+        chosen = find_unseen(spec_of(tmp_path, publish, importance=IMPORTANCE), None, GAP)
         then = chosen.choices["pl"].best.objective
         assert left_out.gain == pytest.approx(now - then, abs=1e-9)
     assert max(table.gain or 0 for table in planned.tables) > 0.05

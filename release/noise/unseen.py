@@ -1,0 +1,140 @@
+"""What a run decides before it opens a table: guarantees, mechanisms and charges.
+
+Everything here follows from the spec and the public files that it names. ``plan``, ``check`` and
+``run`` call this one function, so that they say the same of one spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from release.errors import DesignError
+from release.noise.cache import DesignCache
+from release.noise.processes import FanOut
+from release.noise.refusal import Made
+from release.noise.shares import Designs, Shared, share_budget
+from release.noise.stage import Moved, design_all, unwatched
+from release.noise.tables.chosen import choose_tables
+from release.queries.registry import global_sensitivity, sensitivity_without_data, statistic_of
+from release.queries.sensitivity import seen_sensitivity
+from release.spec.load import SpecFile
+from release.spec.query import Query
+from release.spec.shares import seeking
+
+if TYPE_CHECKING:
+    from release.noise.tables.strategy import Choice
+
+Step = Callable[..., Any]
+"""``step(name, function, *arguments)`` returns ``function(*arguments)``."""
+
+
+def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The plain step."""
+    return function(*arguments)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """What is decided of a spec before any table is opened.
+
+    Attributes:
+        spec_file: the spec, in which every query and every measured table has a guarantee.
+        designs: the mechanisms that are found for a whole budget, by the name of the query.
+        shared: how the budget is shared out.
+        choices: the strategies of each tabulation, by its name.
+        standing_in: for queries whose mechanism depends on the table, one for every table.
+    """
+
+    spec_file: SpecFile
+    designs: Designs
+    shared: Shared
+    choices: Mapping[str, Choice]
+    standing_in: Designs = field(default_factory=dict)
+
+    def is_designed(self, query: Query) -> bool:
+        """Whether :meth:`design_of` has a mechanism for it."""
+        return query.name in (self.standing_in if query.is_empirical else self.designs)
+
+    def design_of(self, query: Query) -> Made:
+        """The mechanism of a query, or the one that stands in for it.
+
+        Raises:
+            KeyError: it is not designed yet.
+        """
+        return (self.standing_in if query.is_empirical else self.designs)[query.name]
+
+
+def find_unseen(
+    spec_file: SpecFile, cache: DesignCache | None, gap: Fraction, step: Step = call
+) -> Unseen:
+    """Find how queries and tabulations share the budget.
+
+    Raises:
+        SpecError: the budget cannot be shared, or a tabulation not be measured, as declared.
+        BudgetError: the declared guarantees leave nothing to share.
+        DesignError: a mechanism cannot be proved.
+    """
+    shared = Shared(spec_file, {})
+    if spec_file.spec.is_shared or seeking(spec_file.spec):
+        shared = step("share", share_budget, spec_file, cache, gap)
+    if not shared.spec_file.tabulations:
+        return Unseen(shared.spec_file, shared.designs, shared, {})
+    chosen = step("strategy", choose_tables, shared.spec_file)
+    designs = {**shared.designs, **chosen.designs}
+    return Unseen(chosen.spec_file, designs, shared, chosen.choices)
+
+
+def design_every(
+    unseen: Unseen,
+    cache: DesignCache | None,
+    gap: Fraction,
+    watch: Callable[[Query], None] = unwatched,
+    fan_out: FanOut | None = None,
+) -> Unseen:
+    """Add the mechanism of every query; of one that depends on the table, that of any table.
+
+    Raises:
+        DesignError: a mechanism cannot be proved, or a run does not publish it.
+    """
+    spec_file = unseen.spec_file
+    asked: list[tuple[Query, Moved]] = []
+    for query in spec_file.spec.charged:
+        if query.is_empirical:
+            continue
+        found = unseen.designs.get(query.name)
+        if found is not None:
+            asked.append((query, found))
+        elif query.is_on_statistic:
+            asked.append((query, statistic_of(spec_file.spec, query)))
+        else:
+            asked.append((query, sensitivity_without_data(spec_file.spec, query)))
+    designs = design_all(asked, spec_file, cache, gap, watch, fan_out)
+    standing_in = {}
+    for query in spec_file.spec.charged:
+        if query.is_empirical:
+            watch(query)
+            standing_in[query.name] = _for_any_table(spec_file, query, cache, gap)
+    return replace(unseen, designs=designs, standing_in=standing_in)
+
+
+def _for_any_table(
+    spec_file: SpecFile, query: Query, cache: DesignCache | None, gap: Fraction
+) -> Made:
+    """The mechanism of an instance-specific query for all that its declaration allows.
+
+    Where none can be proved, that for the least difference.
+    """
+    # Nothing of a table is in it, so that it may be cached and compared like a worst-case one.
+    rows = spec_file.spec.rows_per_unit(query)
+    most = global_sensitivity(spec_file.spec, query, rows)
+    # Shifts of 0 alone, in place of those of a table: the function adds the least steps to them.
+    least = seen_sensitivity(np.zeros(1, dtype=np.int64), query.answers)
+    try:
+        return design_all([(query, most)], spec_file, cache, gap)[query.name]
+    except DesignError:
+        return design_all([(query, least)], spec_file, cache, gap)[query.name]
