@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -27,8 +28,8 @@ from release.bundle.evidence.inputs import Noted, audit_bytes, is_asked, note
 from release.bundle.evidence.people import now
 from release.bundle.evidence.record import AUDIT
 from release.bundle.prepared import About, Prepared
-from release.bundle.publish import LEDGER, Publication, open_ledger
-from release.errors import DesignError, ReleaseError, SpecError
+from release.bundle.publish import LEDGER, Publication, check_reserved, needs_profile, open_ledger
+from release.errors import DesignError, LedgerError, ReleaseError, SpecError
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import StatisticMechanism
@@ -289,26 +290,48 @@ def decide(spec_file: SpecFile, options: Options, step: Step = call) -> tuple[Un
 
 def decide_found(unseen: Unseen, options: Options, step: Step = call) -> tuple[Unseen, Charges]:
     """As :func:`decide`, of a spec whose budget is shared out already."""
+    unseen = _decided(unseen, options, step)
+    charged, _ = charges_of(unseen.spec_file, _unanswered(unseen))
+    return unseen, charged
+
+
+def _decided(unseen: Unseen, options: Options, step: Step) -> Unseen:
     # First, because it is quick: the least that could be charged.
     least_charges(unseen.spec_file)
     if unseen.spec_file.spec.acceptance:
         unseen = step("accept", accept, unseen, options.cache, options.accept_gap)
-    unseen = step("design", design_unseen, unseen, options)
-    runs = []
-    for query in unseen.spec_file.spec.charged:
-        runs.append(QueryRun(query, None, design=unseen.design_of(query)))
-    charged, _ = charges_of(unseen.spec_file, tuple(runs))
-    return unseen, charged
+    return step("design", design_unseen, unseen, options)
 
 
-def refusal_of(unseen: Unseen, options: Options) -> ReleaseError | None:
-    """Why a run would be refused before it opens a table; None where it would not."""
+def _unanswered(unseen: Unseen) -> tuple[QueryRun, ...]:
+    """What is charged, in the order of the spec, with its mechanisms and without answers."""
+    charged = unseen.spec_file.spec.charged
+    return tuple(QueryRun(query, None, design=unseen.design_of(query)) for query in charged)
+
+
+def refusal_of(unseen: Unseen, options: Options, ledger: Path | None = None) -> ReleaseError | None:
+    """Why a run would be refused before it opens a table; None where it would not.
+
+    Of the folder ``ledger``, where one is given, only the caps are looked at: whether the id is
+    taken is a matter of the run.
+    """
     try:
         check_finished(unseen.spec_file.spec)
-        decide_found(unseen, options)
+        unseen, _ = decide_found(unseen, options)
+        if ledger is not None:
+            _check_caps(unseen, ledger)
     except ReleaseError as error:
         return error
     return None
+
+
+def _check_caps(unseen: Unseen, ledger: Path) -> None:
+    """Raises ``BudgetError`` where the scope has too little left."""
+    spec_file, runs = unseen.spec_file, _unanswered(unseen)
+    is_needed = needs_profile(ledger, spec_file.spec.budget.scope)
+    _, reserved = charges_of(spec_file, runs, needs_profile=is_needed)
+    with suppress(LedgerError):
+        check_reserved(ledger, spec_file, reserved)
 
 
 def design_unseen(unseen: Unseen, options: Options) -> Unseen:
@@ -551,8 +574,8 @@ def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, 
         LedgerError, StorageError: the ledger cannot be written.
     """
     spec = spec_file.spec
-    needs_profile = publication.needs_profile(spec.budget.scope)
-    charged, reserved = charges_of(spec_file, runs, needs_profile=needs_profile)
+    is_needed = publication.needs_profile(spec.budget.scope)
+    charged, reserved = charges_of(spec_file, runs, needs_profile=is_needed)
     publication.reserve(spec.budget.scope, reserved, spec.budget.slot)
     return charged
 

@@ -48,6 +48,7 @@ from release.budget.ledger import (
     commit,
     ledger_proof,
     new_run,
+    read_ledger,
     replay,
     reserve,
     spending,
@@ -141,6 +142,18 @@ def needs_profile(ledger: Path, scope: str) -> bool:
     """Whether the rule of a scope of a ledger reads more of a release than its ε and δ."""
     cap = replay(ledger).state.caps.get(scope)
     return cap is not None and cap.rule != "basic"
+
+
+def check_reserved(ledger: Path, spec_file: SpecFile, charge: ReleaseCharge) -> None:
+    """Check that a ledger would reserve a charge today; nothing is written.
+
+    Raises:
+        BudgetError, LedgerError: it would not.
+    """
+    state, spec = read_ledger(ledger).state, spec_file.spec
+    budget, day = spec.budget, today().isoformat()
+    make = reserve(budget.scope, spec.release.id, charge, day, slot=budget.slot)
+    state.check(make(state))
 
 
 def is_at_work(out: Path, release_id: str) -> bool:

@@ -122,7 +122,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         _write_profile(profile, planned)
     refusal = None
     if planned.unseen is not None:
-        refusal = refusal_of(planned.unseen, Options(cache=default_cache()))
+        refusal = refusal_of(planned.unseen, Options(cache=default_cache()), ledger)
     _show(spec_file, planned, remaining, refusal, html, as_json=as_json)
     if refusal is not None:
         # As a run would end: its line, and its status.

@@ -434,6 +434,9 @@ def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     told = ran(capsys, "plan", str(tmp_path / "spec.yaml"), "--ledger", f"{out}/ledger")
     assert "left in tests: ε = 5, δ = 0.5; after this ε = -1 (too little), δ = 0.5" in told.stdout
+    # As the run would end.
+    assert told.returncode == 1
+    assert "budget.epsilon: scope 'tests' has spent 0, the release costs 6" in told.stderr
 
 
 @pytest.mark.parametrize(

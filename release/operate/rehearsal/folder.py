@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from release.budget.ledger import ReleaseCharge, read_ledger, reserve, today
+from release.budget.ledger import ReleaseCharge, read_ledger
 from release.bundle.publish import (
     LEDGER,
     check_device,
     check_free,
+    check_reserved,
     is_at_work,
     needs_profile,
     open_ledger,
@@ -65,14 +66,15 @@ class Destination:
         Raises:
             BudgetError, LedgerError: it would not.
         """
-        folder, spec = self.out / LEDGER, spec_file.spec
+        folder = self.out / LEDGER
         # The ledger has the charge of a release that was cut off already.
-        if self.key is None or not folder.is_dir() or self._work(spec.release.id).exists():
+        if (
+            self.key is None
+            or not folder.is_dir()
+            or self._work(spec_file.spec.release.id).exists()
+        ):
             return
-        state, budget = read_ledger(folder).state, spec.budget
-        day = today().isoformat()
-        make = reserve(budget.scope, spec.release.id, charge, day, slot=budget.slot)
-        state.check(make(state))
+        check_reserved(folder, spec_file, charge)
 
     def _work(self, release_id: str) -> Path:
         return self.out / f".work-{release_id}"
