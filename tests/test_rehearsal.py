@@ -16,6 +16,7 @@ import release
 from release import rehearsal
 from release.budget.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
 from release.bundle import write
+from release.cli.report import print_published
 from release.errors import ReleaseError, VerificationError
 from release.pipeline import Options, call, decide, run_release
 from release.queries.read import read_spec
@@ -152,7 +153,9 @@ def test_a_disk_without_room_for_the_draw_is_found_before_the_charge(
     assert entries(place) == []
 
 
-def test_an_earlier_run_that_lost_its_draw_is_told(place: Path) -> None:
+def test_an_earlier_run_that_lost_its_draw_is_told(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Killed between the mark and the draw: its charge stays, and the next run says so."""
     child = os.fork()
     if child == 0:
@@ -167,5 +170,6 @@ def test_an_earlier_run_that_lost_its_draw_is_told(place: Path) -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     published = run_release(place / "spec.yaml", place / "out", options=Options(key=place / "key"))
-    assert published.lost
+    print_published(published, place / "out", as_json=False)
+    assert "an earlier run of it was cut off while it drew" in capsys.readouterr().out
     assert entries(place) == ["reserve", "abort", "reserve"]

@@ -103,12 +103,14 @@ def print_published(published: Published, out: Path, as_json: bool) -> None:
         charged = {"scope": scope, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
         folder = None if auditor is None else str(auditor)
         plain = {"release_id": public.name, "public": str(public), "auditor": folder}
-        print_json({**plain, "charged": charged, "left": left})
+        print_json({**plain, "charged": charged, "left": left, "lost": published.lost})
         return
     echo(f"published  {public}")
     if auditor is not None:
         echo(f"auditor    {auditor}  (confidential)")
     echo(f"charged    ε {guarantee.epsilon}, δ {guarantee.delta} to {scope}")
+    if published.lost:
+        echo("lost       an earlier run of it was cut off while it drew, and its charge stays")
     echo(f"left       {left or 'no ledger keeps account of it; dp-release ledger init'}")
     lines = [_quality(query, auditor) for query in summary.queries]
     lines += map(_tabulation_quality, summary.tabulations)
