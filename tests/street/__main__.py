@@ -31,9 +31,9 @@ def one_case(seed: int, kept: Path | None) -> int:
 
 
 def report(summary: Summary) -> int:
-    """Show the summary; the exit status."""
+    """Show the summary; the exit status, for which a slow case is no failure."""
     show(summary.text())
-    return 1 if summary.failures() else 0
+    return int(any(not kind.startswith("slow") for kind in summary.failures()))
 
 
 def main() -> int:

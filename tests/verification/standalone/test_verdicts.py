@@ -563,14 +563,6 @@ def test_a_part_that_is_no_query_is_refused(
     assert "of: found no_such" in text
 
 
-def test_it_is_plain_to_read() -> None:
-    lines = FILE.read_text("utf-8").splitlines()
-    assert max(map(len, lines)) <= 100
-    page = " ".join((PROJECT / "docs" / "auditors.md").read_text("utf-8").split())
-    assert f"one Python file of {len(lines):,} lines," in page
-    assert len(lines) <= 2500
-
-
 def test_every_form_is_one_of_the_table_or_a_word_of_the_page() -> None:
     """A misspelt name of a form would be a word, which stands for itself alone."""
     stated = [form for fields in standalone.FIELDS.values() for form in fields.values()]
