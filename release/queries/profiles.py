@@ -259,12 +259,12 @@ class _Reader:
         in_homes = within if first == at_home else self._inside(at_home)
         anywhere = in_homes if homes <= 1 else self._inside(everywhere)
         beyond = self._inside(first, f"greatest(n - {most}, 0)") if rows > most else 0
-        worst = self._worst_cell(everywhere, most) if beyond else None
+        worst = self._worst_cell(everywhere, homes, most) if beyond else None
         return LeftOut(anywhere - in_homes, in_homes - within, beyond, most, worst)
 
-    def _worst_cell(self, everywhere: str, most: int) -> str | None:
+    def _worst_cell(self, everywhere: str, homes: int, most: int) -> str | None:
         """The cell that loses most rows, with how many of how many: "a, 3 1,840 of 1,909 rows"."""
-        kept = self._kept_cells(self._eligible(wide_table(self.query.table), with_text=True))
+        kept = self._kept_cells(self._eligible(self._source(homes), with_text=True))
         kept = (
             f"(SELECT * FROM {with_rank(kept)} QUALIFY row_number() "
             f'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})'
@@ -347,12 +347,14 @@ class _Reader:
             rows = row_sums(self.query)
             added = f'({rows.item_sql})::BIGINT AS "#item", ({rows.value_sql})::BIGINT AS "#value"'
             counts = rows.eligible_sql
-        text = ""
+        text, is_empirical = "", self.query.is_empirical
         if with_text:
-            text = f', {row_text(self.spec_file, self.query.table)} AS "#text"'
+            of_row = row_text(self.spec_file, self.query.table, is_empirical=is_empirical)
+            text = f', {of_row} AS "#text"'
         if self._most_cells is not None:
-            free_keys = sorted(set(self.query.by) - set(self.spec_file.spec.privacy.fixed))
-            text += f', {text_of(self.spec_file, free_keys)} AS "#cell"'
+            free_keys = set(self.query.by) - set(self.spec_file.spec.privacy.fixed)
+            of_cell = text_of(self.spec_file, free_keys, is_empirical=is_empirical)
+            text += f', {of_cell} AS "#cell"'
         return (
             f'(SELECT rows.{self.unit} AS "#unit", coalesce({home}, -1) AS "#at", '
             f'{free} AS "#free", {added}{text} '

@@ -34,7 +34,7 @@ from release.queries.registry import statistic_of
 from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
-from tests.queries.test_kinds import first_rows
+from tests.queries.test_kinds import kept_rows
 from tests.small import Row, Small, query
 
 GLOBAL = {"sensitivity": "global", "noise": "on_statistic"}
@@ -141,7 +141,7 @@ def test_statistics_are_those_of_the_rows(
 def read_rows(small: Small, name: str, rows: list[Row]) -> list[Row]:
     """The rows that the query reads: those that count are bounded first."""
     plain = dict(KINDS[name])
-    kept: list[Row] = first_rows(small, plain, rows)
+    kept: list[Row] = kept_rows(small, plain, rows)
     return kept
 
 

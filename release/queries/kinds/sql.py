@@ -6,8 +6,9 @@ instance-specific, and a unit is charged for every cell. Cost: one run for each 
 table may have ``MOST_UNITS`` units at most.
 
 The statement reads one table, under its name in the spec: the rows that meet ``where``, of each
-unit the first ``max_rows_per_unit``. It may use whatever the engine computes consistently. A cell
-that it gives no row, or NULL, has the smallest code; an answer outside the domain is clamped.
+unit ``max_rows_per_unit``, those of the least hash (:mod:`release.queries.kept`). It may use
+whatever the engine computes consistently. A cell that it gives no row, or NULL, has the smallest
+code; an answer outside the domain is clamped.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class _Statement:
         condition = tables.condition(f"{at}.where", query.table, query.where)
         rows = (
             f'(SELECT rows.*, rows.{self.unit} AS "#unit", '
-            f'{row_text(spec_file, query.table)} AS "#text" '
+            f'{row_text(spec_file, query.table, is_empirical=True)} AS "#text" '
             f"FROM {wide_table(query.table)} AS rows WHERE {condition})"
         )
         tables.run(
