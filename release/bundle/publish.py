@@ -28,6 +28,7 @@ run has a folder of its own.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from release.spec.load import SpecFile
 
 T = TypeVar("T")
+_NO_CALL = (errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF, errno.ENOSYS)
 
 Verifying = Callable[[Path, Path | None], None]
 """Checks a public folder and the auditor's, before they are signed."""
@@ -156,6 +158,17 @@ def check_reserved(ledger: Path, spec_file: SpecFile, charge: ReleaseCharge) -> 
     state.check(make(state))
 
 
+def _allocate(descriptor: int, size: int) -> None:
+    """Take up room on the disk for an empty file, by zeros where there is no call for it."""
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except (AttributeError, OSError) as error:
+        # No such call on this system, or not for this file system; a full disk is neither.
+        if isinstance(error, OSError) and error.errno not in _NO_CALL:
+            raise
+        os.pwrite(descriptor, bytes(size), 0)
+
+
 def is_at_work(out: Path, release_id: str) -> bool:
     """Whether a process holds the lock of a release's working folder right now."""
     # A shared lock: two of these checks at once do not take each other for a run.
@@ -226,7 +239,7 @@ class Publication:
         try:
             check_device(out)
             if gives_up:
-                self._give_up("abandoned")
+                self._abandon()
             else:
                 self._recover()
         except BaseException:
@@ -345,9 +358,10 @@ class Publication:
     def _take_room(self, size: int) -> None:
         room = self._work / _ROOM
         room.touch(mode=0o600)
-        descriptor = os.open(room, os.O_WRONLY)
+        # To read too: where a file system has no such call, the C library reads and writes blocks.
+        descriptor = os.open(room, os.O_RDWR)
         try:
-            os.posix_fallocate(descriptor, 0, max(1, size))
+            _allocate(descriptor, max(1, size))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -468,7 +482,9 @@ class Publication:
         try:
             self._verifying(public, auditor)
         except Exception as error:
-            self._remove(_STAGED)
+            # What was staged is all there is of a draw that was kept nowhere else.
+            if (self._work / _DRAWN).exists():
+                self._remove(_STAGED)
             raise ReleaseError(self._not_written(error)) from error
 
     def _not_written(self, error: Exception) -> str:
@@ -585,6 +601,19 @@ class Publication:
         running = state.running.get(self.release_id)
         is_open = running is not None and running.seq == record.ledger.sequence
         return is_open or state.is_committed(self.release_id)
+
+    def _abandon(self) -> None:
+        """Give up what a run has left here, unless the ledger counts it as published.
+
+        Raises:
+            LedgerError: it is committed, or another machine is at work on it.
+        """
+        if self.ledger is not None and self.ledger.commitment(self.release_id) is not None:
+            raise LedgerError(
+                f"{self.release_id!r} is committed in the ledger, and only has to be put in its "
+                "place: dp-release recover"
+            )
+        self._give_up("abandoned")
 
     def _give_up(self, reason: AbortReason) -> None:
         """Abort a reserve that led to nothing public, and remove the files of its run."""

@@ -272,8 +272,9 @@ def recover(
         raise SpecError("--out", f"no folder {out}")
     place = opt.place_of(out, key, None)
     if abandoned is not None:
-        abandon(place, abandoned)
-        echo(f"{abandoned}: given up; its charge stays")
+        stays = abandon(place, abandoned)
+        told = "its charge stays" if stays else "it had drawn nothing, and nothing is charged"
+        echo(f"{abandoned}: given up; {told}")
         return
     results = recover_and_tell(place, default_journal(key), opt.outbox_of(out, notify))
     _print_rows(as_json, [{"release_id": name, "became": became} for name, became in results])

@@ -95,6 +95,8 @@ def verify(  # noqa: PLR0913 - one parameter for each option
         print_json(_plain(verdict))
     else:
         print_verdict(verdict)
+        if (name := folders[0].resolve().name) != verdict.release_id:
+            echo(f"the folder {name} holds the release {verdict.release_id}")
         print_changes(folders[0])
     raise typer.Exit(0 if verdict.complete else 3)
 
@@ -120,7 +122,7 @@ def _check_auditor(auditor: Path, folders: list[Path]) -> None:
     remedy = "name OUT/auditor, or leave it out"
     if not auditor.is_dir():
         raise SpecError("--auditor", f"no folder {auditor}; {remedy}")
-    names = [folder.resolve().name for folder in folders]
+    names = list(map(_release_id, folders))
     bundles = list(map(auditor.joinpath, names))
     if any((place / "release.json").exists() for place in (auditor, *bundles)):
         raise SpecError("--auditor", f"{auditor} is a public folder; {remedy}")
@@ -178,11 +180,13 @@ def _verify_each(
                 continue
             try:
                 display.watch(finished, len(folders), folder.name)
+                # By its own id: a copy of an older release under a newer name is the older one.
+                name = _release_id(folder)
                 is_complete = _verdict(folder, auditor, evidence).complete
-                verdicts.append((folder.name, "verified" if is_complete else IN_PART))
+                verdicts.append((name, "verified" if is_complete else IN_PART))
             except ReleaseError as error:
                 # A refusal is a verdict: the releases after this one are verified too.
-                verdicts.append((folder.name, f"refused: {error}"))
+                verdicts.append((name, f"refused: {error}"))
     if as_json:
         print_json([{"release_id": name, "verdict": verdict} for name, verdict in verdicts])
     else:
@@ -206,7 +210,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
 
 def _refusal(folder: Path, error: VerificationError) -> dict[str, Any]:
     return {
-        "release_id": folder.resolve().name,
+        "release_id": _release_id(folder),
         "verified": "refused",
         "identifier": error.identifier,
         "file": error.file,

@@ -119,7 +119,7 @@ def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) 
             break
         try:
             composed = _composed(spec_file, cache, gap, is_balanced=is_balanced)
-        except BudgetError as error:
+        except (BudgetError, DesignError) as error:
             refusal = refusal or error
             continue
         if added is None or _is_no_worse(spec_file, composed, added):

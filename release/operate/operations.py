@@ -31,7 +31,7 @@ from release.budget.ledger import (
 from release.budget.store import recent_or_whole
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.statements import SUMS
-from release.errors import LedgerError, Reason, ReleaseError, SpecError
+from release.errors import LedgerError, Reason, ReleaseError, SpecError, VerificationError
 from release.noise.processes import FanOut, InTurn
 from release.operate.catching_up import CaughtUp, catch_up
 from release.operate.delivery import check_witness, deliver, deliver_ledger, restore_releases
@@ -343,10 +343,11 @@ def recover(place: Place, release_id: str) -> str:
         raise
 
 
-def abandon(place: Place, release_id: str) -> None:
+def abandon(place: Place, release_id: str) -> bool:
     """Record that a run of another machine will not end, or give up what one here has drawn.
 
-    Its charge stays.
+    Returns:
+        Whether its charge stays: it does unless the run is of this machine and had drawn nothing.
 
     Raises:
         SpecError: no key, or no run of it was cut off.
@@ -354,14 +355,17 @@ def abandon(place: Place, release_id: str) -> None:
     """
     ledger = open_ledger(place.out, None if place.key is None else read_key(place.key))
     if release_id in left_behind(place.out):
-        with Publication(place.out, release_id, ledger, check_unsigned, gives_up=True):
-            return
+        with Publication(
+            place.out, release_id, ledger, check_unsigned, gives_up=True
+        ) as publication:
+            return publication.lost
     if ledger is None:
         raise SpecError("--out", f"no ledger in {place.out}")
     if release_id not in ledger.recover().state.running:
         raise SpecError("--abandon", f"no run of {release_id!r} was cut off")
     # Drawn, for all that this machine knows: the other one may have shown it to somebody.
     ledger.append(abort(release_id, today().isoformat(), drawn=True, reason="abandoned"))
+    return True
 
 
 RECOVERED = ("public", "published", "given up")
@@ -464,4 +468,7 @@ def lacks_root(out: Path, trust: Trust) -> bool:
 def _verdict(out: Path, trust: Trust, name: str) -> str:
     public = out / "public" / name
     verdict = verify(public, auditor_bundle(public), trust)
+    if verdict.release_id != name:
+        # Each would be read as the release that its folder names.
+        raise VerificationError("release.json", "release_id", verdict.release_id, name)
     return "verified" if verdict.complete else IN_PART

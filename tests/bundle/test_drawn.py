@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release.budget.ledger import Abort, Commit, Reserve, ScopeCap, create_ledger, read_ledger
-from release.bundle import drawn, write
+from release.bundle import drawn, publish, write
 from release.bundle.drawn import Draw, decoded, encoded
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
-from release.errors import ReleaseError, SpecError
+from release.errors import LedgerError, ReleaseError, SpecError
 from release.exact.domain import Codes
-from release.operate.operations import Place, abandon, recover
+from release.operate.operations import Place, abandon, recover, verify_each
 from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.keys.files import create_key
 from release.verification.provenance import own_trust
@@ -316,9 +316,31 @@ def test_what_does_not_verify_is_not_committed(
 
 def test_what_cannot_be_written_is_given_up_on_request(place: Path) -> None:
     cut_off(place)
-    abandon(Place(place / "out", place / "key"), "small")
+    assert abandon(Place(place / "out", place / "key"), "small")
     assert kinds(place) == ["reserve", "drawn"]
     assert not work_of(place).exists()
+
+
+def test_what_is_committed_is_not_given_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "ledger_proof", full)
+        with pytest.raises(ReleaseError):
+            release(place)
+    assert kinds(place) == ["reserve", "commit"]
+    with pytest.raises(LedgerError, match="is committed in the ledger"):
+        abandon(Place(place / "out", place / "key"), "small")
+    assert recover(Place(place / "out", place / "key"), "small") == "published"
+
+
+def test_a_copy_under_another_name_does_not_pass_for_another_release(place: Path) -> None:
+    public = release(place)
+    shutil.copytree(public, public.parent / "newer")
+    verdicts = dict(verify_each(place / "out"))
+    assert not verdicts["small"].startswith("refused")
+    assert verdicts["newer"] == ("refused: release.json: release_id: found small, expected newer")
 
 
 def test_a_page_that_fails_becomes_a_plain_one(
