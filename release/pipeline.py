@@ -658,7 +658,9 @@ def keep(
         if noted is not None:
             signer = None if publication.ledger is None else publication.ledger.signer
             data = audit_bytes(publication.release_id, noted, publication.reserved, signer)
-            write(folder / prepared.AUDITOR / AUDIT, data, 0o600)
+            path = folder / prepared.AUDITOR / AUDIT
+            path.unlink(missing_ok=True)
+            write(path, data, 0o600)
         drawn.save(spec_file, paid)
         return paid
 

@@ -58,6 +58,8 @@ def rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) -
     """
     try:
         with storage_errors(folder, "a rehearsal of the release"):
+            # A retry finds it removed.
+            folder.mkdir(mode=0o700, exist_ok=True)
             _rehearse(unseen, charged, planned, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

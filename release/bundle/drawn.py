@@ -139,6 +139,9 @@ def save(spec_file: SpecFile, prepared: Prepared) -> None:
         OSError: the disk is full or read-only.
     """
     folder, charged, of = prepared.folder, prepared.charged, prepared.of
+    # A retry writes both anew.
+    for name in (SPEC, RECORD):
+        (folder / name).unlink(missing_ok=True)
     # Private: the mechanisms of the auditor bundle beside it are not public.
     write(folder / SPEC, spec_file.text, 0o600)
     record = PreparedRecord(

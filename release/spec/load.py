@@ -322,11 +322,11 @@ def _check_text(at: str, plain: object) -> None:
     """
     if isinstance(plain, dict):
         for key, value in plain.items():
-            _check_text("spec", key)
-            _check_text(str(key), value)
+            _check_text(at, key)
+            _check_text(f"{at}.{key}".removeprefix("spec."), value)
     elif isinstance(plain, list):
-        for value in plain:
-            _check_text(at, value)
+        for place, value in enumerate(plain):
+            _check_text(f"{at}[{place}]", value)
     elif isinstance(plain, str) and _SURROGATE.search(plain):
         raise SpecError(at, "half a character (a surrogate) stands in it; write the whole one")
     elif isinstance(plain, str) and (found := control_character(plain)) is not None:

@@ -77,8 +77,8 @@ class Query(Model):
     )
     share: Exact | None = Field(
         default=None,
-        description="in place of a guarantee: the weight of the query's loss in the sum that is "
-        "least for the whole budget",
+        description="in place of a guarantee: the part of the budget that the query gets, beside "
+        "the other shares, or better",
     )
     target: str | None = Field(
         default=None,
