@@ -482,7 +482,10 @@ def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:
     assert read_spec(spec).spec.privacy.unit == "unit"
     again = ran(capsys, "init", table, "--out", str(spec))
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
-    assert ran(capsys, "plan", str(spec)).returncode == 0
+    told = ran(capsys, "plan", str(spec))
+    # The plan is shown, and what a run would say of the words that are not written yet.
+    assert "charged together" in told.stdout
+    assert (told.returncode, "write what is meant" in told.stderr) == (2, True)
     (tmp_path / "elsewhere").mkdir()
     moved = tmp_path / "elsewhere" / "new.yaml"
     assert ran(capsys, "init", table, "--unit", "unit", "--out", str(moved)).returncode == 0
