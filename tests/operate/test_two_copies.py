@@ -133,7 +133,7 @@ def test_a_run_of_another_machine_is_left_alone_until_it_is_given_up(office: Off
     assert left_behind(office.folder / "one") == ()
     told = [finding for finding in examine(office.place()) if finding.what == "runs"]
     assert [finding.level for finding in told] == [Level.LOOK, Level.WELL]
-    with pytest.raises(SpecError, match="no run of 'other' is at work"):
+    with pytest.raises(SpecError, match="no run of 'other' was cut off"):
         abandon(office.place(), "other")
     office.run("recover", "--out", "one", "--abandon", "small")
     office.run("run", office.spec, "--out", "one")
