@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
     from release.noise.families import AnyDesign
-    from release.operate.rehearsal.models import Rehearsal
+    from release.operate.rehearsal.text import Rehearsal
     from release.pipeline import Published
     from release.planning.plan import Plan
     from release.spec.load import SpecFile

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -120,11 +121,11 @@ def killed_at(place: Path, number: int, out: Path | None = None) -> Callable[[],
 
 def is_rehearsing() -> bool:
     """Whether the caller is called by a rehearsal."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "release.rehearsal":
             return True
-        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost
+        frame = frame.f_back
     return False
 
 

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from release.errors import ReleaseError, shown
-
-if TYPE_CHECKING:
-    from release.operate.rehearsal.left_out import Reason
 
 
 class Confidential:
@@ -156,28 +150,3 @@ class QueryFacts(Confidential):
     empty: int = 0
     sensitivity: str | None = None
     told: tuple[Told, ...] = ()
-
-
-@dataclass(frozen=True, repr=False)
-class Rehearsal(Confidential):
-    """What a run would find, and why it would be refused.
-
-    ``refusals`` are the errors of a run, in its order; a run ends with the first.
-    """
-
-    tables: tuple[TableFacts, ...]
-    queries: tuple[QueryFacts, ...]
-    refusals: tuple[ReleaseError, ...]
-
-    @property
-    def left_out(self) -> list[Reason]:
-        """What the answers leave out of the tables, the largest shares first."""
-        from release.operate.rehearsal.left_out import left_out
-
-        return left_out(self.tables, self.queries)
-
-    def show(self) -> None:
-        """Print all of it. Confidential: what a notebook saves of it is no public file."""
-        from release.operate.rehearsal.text import lines_of
-
-        print("\n".join(map(shown, lines_of(self))))  # noqa: T201 - that is what is asked for

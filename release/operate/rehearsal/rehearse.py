@@ -23,9 +23,10 @@ from release.noise.refusal import Made
 from release.noise.stage import design_all
 from release.noise.unseen import Unseen, find_unseen
 from release.operate.rehearsal.folder import Destination
-from release.operate.rehearsal.models import QueryFacts, Rehearsal, TableFacts
+from release.operate.rehearsal.models import QueryFacts, TableFacts
 from release.operate.rehearsal.queries import query_facts
 from release.operate.rehearsal.tabulations import tabulation_facts
+from release.operate.rehearsal.text import Rehearsal
 from release.operate.rehearsal.values import table_facts
 from release.pipeline import (
     Answered,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from release.operate.rehearsal.left_out import Reason
+from release.errors import ReleaseError, shown
+from release.operate.rehearsal.left_out import Reason, left_out
 from release.operate.rehearsal.models import (
     ColumnFacts,
+    Confidential,
     KeyFacts,
     QueryFacts,
-    Rehearsal,
     TableFacts,
     Told,
     ValueCount,
@@ -27,6 +29,27 @@ _FAULTS = {
     "no unit": "more rows have no unit, and are left out",
     "unreadable line": "lines cannot be read, and are left out",
 }
+
+
+@dataclass(frozen=True, repr=False)
+class Rehearsal(Confidential):
+    """What a run would find, and why it would be refused.
+
+    ``refusals`` are the errors of a run, in its order; a run ends with the first.
+    """
+
+    tables: tuple[TableFacts, ...]
+    queries: tuple[QueryFacts, ...]
+    refusals: tuple[ReleaseError, ...]
+
+    @property
+    def left_out(self) -> list[Reason]:
+        """What the answers leave out of the tables, the largest shares first."""
+        return left_out(self.tables, self.queries)
+
+    def show(self) -> None:
+        """Print all of it. Confidential: what a notebook saves of it is no public file."""
+        print("\n".join(map(shown, lines_of(self))))  # noqa: T201 - that is what is asked for
 
 
 def lines_of(rehearsal: Rehearsal, most: int | None = MOST_LINES) -> list[str]:

@@ -13,9 +13,8 @@ import pytest
 import yaml
 
 from release.cli.main import main
-from release.operate.rehearsal.models import Rehearsal
 from release.operate.rehearsal.rehearse import check_run
-from release.operate.rehearsal.text import FIRST_LINE, _counted, lines_of
+from release.operate.rehearsal.text import FIRST_LINE, Rehearsal, _counted, lines_of
 from release.queries.read import read_spec
 from tests.small import Row, Small, joint, part, query
 from tests.tabulated import Tabulated, plain_spec
