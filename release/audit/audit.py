@@ -22,7 +22,7 @@ from release.audit.storing import case_lines, write_spec, write_tables
 from release.audit.tables import NOTHING, Case, Cases
 from release.audit.verdict import Finding, Verdict
 from release.budget.cost import Charges
-from release.errors import ReleaseError, SpecError
+from release.errors import BudgetError, DesignError, ReleaseError, SpecError
 from release.exact.domain import Codes
 from release.pipeline import Watch
 from release.queries.read import read_spec
@@ -64,7 +64,11 @@ def audit(spec_path: Path, options: AuditOptions, watch: Watch) -> Verdict:
         tempfile.TemporaryDirectory(prefix="dp-release-audit-") as folder,
         _one_engine(options.spark),
     ):
-        program = Program(spec_file, Path(folder), options.spark)
+        try:
+            program = Program(spec_file, Path(folder), options.spark)
+        except (BudgetError, DesignError) as error:
+            # A run decides this from the spec, before it opens a table.
+            raise SpecError("spec", f"a run is refused: {error}") from error
         return _Audit(program, options, watch).verdict
 
 
