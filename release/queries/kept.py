@@ -46,11 +46,15 @@ def text_of(spec_file: SpecFile, columns: Iterable[str], *, is_empirical: bool =
     return f"concat({', '.join(parts)})"
 
 
-def with_rank(eligible: str) -> str:
-    """Rows with a ``#unit`` and a ``#text``, and for each its ``#rank``: no two of a unit's alike.
+def sample_of(eligible: str, most: int) -> str:
+    """The SQL of rows with a ``#unit`` and a ``#text``, of each unit ``most`` at most.
 
     Cost: a sort of the rows by unit and text.
     """
     # Without the number equal rows would stand or fall together.
     number = 'row_number() OVER (PARTITION BY "#unit", "#text")'
-    return f'(SELECT *, sha256(concat("#text", \'#\', {number})) AS "#rank" FROM {eligible})'
+    ranked = f'(SELECT *, sha256(concat("#text", \'#\', {number})) AS "#rank" FROM {eligible})'
+    return (
+        f"(SELECT * FROM {ranked} QUALIFY row_number() "
+        f'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})'
+    )

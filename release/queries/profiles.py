@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from release.exact.domain import Codes
 from release.queries.base import Kind, row_sums
-from release.queries.kept import row_text, text_of, with_rank
+from release.queries.kept import row_text, sample_of, text_of
 from release.queries.registry import kind_of, rows_read
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
@@ -196,10 +196,7 @@ class _Reader:
         is_bounded = rows > most
         eligible = self._kept_cells(self._eligible(self._source(homes), with_text=is_bounded))
         if is_bounded:
-            eligible = (
-                f"(SELECT * FROM {with_rank(eligible)} QUALIFY row_number() "
-                f'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})'
-            )
+            eligible = sample_of(eligible, most)
             rows = most
         return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
 
@@ -264,11 +261,8 @@ class _Reader:
 
     def _worst_cell(self, everywhere: str, homes: int, most: int) -> str | None:
         """The cell that loses most rows, with how many of how many: "a, 3 1,840 of 1,909 rows"."""
-        kept = self._kept_cells(self._eligible(self._source(homes), with_text=True))
-        kept = (
-            f"(SELECT * FROM {with_rank(kept)} QUALIFY row_number() "
-            f'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})'
-        )
+        in_cells = self._kept_cells(self._eligible(self._source(homes), with_text=True))
+        kept = sample_of(in_cells, most)
         of_cells = 'SELECT "#at", "#free", count(*) AS n FROM {} WHERE "#at" >= 0 GROUP BY ALL'
         found = self.tables.rows(
             f'SELECT [a."#at", a."#free", a.n - coalesce(k.n, 0), a.n] AS n '

@@ -81,8 +81,8 @@ LEAKS = (
     Leak(
         "a file whose size depends on the rows",
         "pipeline.py",
-        "    needs_profile = publication.needs_profile(spec.budget.scope)\n",
-        "    needs_profile = publication.needs_profile(spec.budget.scope)\n"
+        "    is_needed = publication.needs_profile(spec.budget.scope)\n",
+        "    is_needed = publication.needs_profile(spec.budget.scope)\n"
         f"    (publication.out / 'log').write_bytes(bytes({_SUM}))\n",
         small(COUNT),
     ),
@@ -197,7 +197,7 @@ LEAKS = (
     ),
     Leak(
         "the order of the rows decides which are read",
-        "queries/profiles.py",
+        "queries/kept.py",
         'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',
         "f'OVER (PARTITION BY \"#unit\") <= {most})'",
         small(COUNT, max_rows_per_unit=1),

@@ -951,7 +951,7 @@ _TABULATIONS = (
 
 _READ = (
     *_audit(
-        "queries/profiles.py",
+        "queries/kept.py",
         (
             "one row more of a unit is read",
             'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',
@@ -964,6 +964,9 @@ _READ = (
             'f\'OVER (PARTITION BY "#unit", "#free" ORDER BY "#rank") <= {most})\'',
             "bounded",
         ),
+    ),
+    *_audit(
+        "queries/profiles.py",
         (
             "the bound on cells is not enforced",
             "most >= len(cells_of(self.spec_file, self.query).free_parts):\n",

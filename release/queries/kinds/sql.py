@@ -76,7 +76,7 @@ class SqlQuery(RerunQuery):
 class _Statement:
     def __init__(self, tables: Tables, spec_file: SpecFile, query: SqlQuery) -> None:
         # Loaded here, because a verifier reads this model and loads no engine.
-        from release.queries.kept import row_text, with_rank
+        from release.queries.kept import row_text, sample_of
         from release.queries.profiles import cells_of
         from release.tables.duckdb import wide_table
 
@@ -97,8 +97,7 @@ class _Statement:
         )
         tables.run(
             'CREATE OR REPLACE TABLE "#base" AS SELECT * EXCLUDE ("#unit", "#text", "#rank") '
-            f"FROM {with_rank(rows)} QUALIFY row_number() OVER "
-            f'(PARTITION BY "#unit" ORDER BY "#rank") <= {spec.rows_per_unit(query)}'
+            f"FROM {sample_of(rows, spec.rows_per_unit(query))}"
         )
 
     def rerun(self) -> Rerun:

@@ -312,7 +312,7 @@ def test_the_curators_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main(["check", str(path)])
     printed = capsys.readouterr().out
-    assert printed.startswith("confidential: for the curator only")
+    assert printed.startswith("CONFIDENTIAL: for the curator only")
     assert "wh: 1 row has no value and needs one" in printed
 
 
