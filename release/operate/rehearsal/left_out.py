@@ -91,8 +91,9 @@ def reasons_of_query(query: QueryFacts) -> Iterator[Reason]:
         return
     yield Reason(query.name, "lie in no cell: no key names them", query.outside, query.rows)
     for cut in query.cuts:
-        if cut.noun != "cells":
-            yield Reason(query.name, cut.words, cut.count, query.rows, cut.noun, cut.example)
+        if cut.is_change:
+            whole = (query.cells or 0) if cut.noun == "cells" else query.rows
+            yield Reason(query.name, cut.words, cut.count, whole, cut.noun, cut.example)
 
 
 def left_out(tables: tuple[TableFacts, ...], queries: tuple[QueryFacts, ...]) -> list[Reason]:

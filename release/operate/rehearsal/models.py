@@ -111,13 +111,15 @@ class Told(Confidential):
 class Cut(Confidential):
     """How many rows, values or cells a bound changes or leaves out.
 
-    ``words`` say what happens to them, and ``example`` where most of it does.
+    ``words`` say what happens to them, and ``example`` where most of it does. Where ``is_change``
+    is false nothing need be another for it: an answer may well be that at the end of its domain.
     """
 
     words: str
     count: int
     noun: str = "rows"
     example: str = ""
+    is_change: bool = True
 
     @property
     def bound(self) -> str:

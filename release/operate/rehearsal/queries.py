@@ -124,11 +124,16 @@ def _answer_cuts(run: QueryRun) -> Iterator[Cut]:
     (domain,) = query.answers.parts
     if domain.topology is not Topology.ORDERED:
         return
+    # What adds up has no end of its own, so that an answer at that of its domain is a clamped one.
+    adds_up = query.kind in ("count", "sum")
+    counted_as = ", the end of its domain, and count as that" if adds_up else ""
     highest = int((answered.codes == domain.size - 1).sum())
-    yield Cut(f"have the highest answer, {domain.labels[-1]} or more", highest, "cells")
+    words = f"have {domain.labels[-1]} or more{counted_as or ', the highest answer'}"
+    yield Cut(words, highest, "cells", is_change=adds_up)
     # Nothing is below no rows.
     lowest = 0 if domain.labels[0] == 0 else int((answered.codes == 0).sum())
-    yield Cut(f"have the lowest answer, {domain.labels[0]} or less", lowest, "cells")
+    words = f"have {domain.labels[0]} or less{counted_as or ', the lowest answer'}"
+    yield Cut(words, lowest, "cells", is_change=adds_up)
 
 
 def _sensitivity_text(run: QueryRun) -> str:

@@ -124,6 +124,18 @@ def test_each_bound_cuts_what_the_one_before_it_left(tmp_path: Path) -> None:
     ]
 
 
+def test_a_count_beyond_its_domain_is_among_what_is_changed(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"unit": f"u{i}", "place": "ab"[i % 10 == 0], "day": 1, "kind": 0, "wh": 0}
+        for i in range(30)
+    ]
+    asked = query("count", sensitivity="global", domain={"ordered": {"min": 0, "max": 9}})
+    told = [reason.sentence for reason in rehearsed(Small(rows, [asked]), tmp_path).left_out]
+    assert told == [
+        "the_count: 1 OF 2 CELLS (50.0 %) HAVE 9 OR MORE, THE END OF ITS DOMAIN, AND COUNT AS THAT"
+    ]
+
+
 def test_columns_show_their_ends_and_no_unit(tmp_path: Path) -> None:
     rows = [*HOMES, {"unit": "u99", "place": None, "day": None, "kind": 1, "wh": None}]
     found = rehearsed(Small(rows, [query("count")]), tmp_path)
