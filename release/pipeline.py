@@ -203,19 +203,18 @@ class Options:
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
     """All queries that are charged, each after a call of ``watch``."""
-    watching = _watching(spec_file, watch)
-    for query in spec_file.spec.charged:
-        watching(query)
+    charged = spec_file.spec.charged
+    for finished, query in enumerate(charged):
+        watch(finished, len(charged), query.name)
         yield query
 
 
-def _watching(spec_file: SpecFile, watch: Watch) -> Callable[[Query], None]:
-    """Calls ``watch`` for one query after another, in whatever order they come."""
-    charged = len(spec_file.spec.charged)
+def _watching(queries: int, watch: Watch) -> Callable[[Query], None]:
+    """Calls ``watch`` for one of so many queries after another, in whatever order they come."""
     finished = count()
 
     def watching(query: Query) -> None:
-        watch(next(finished), charged, query.name)
+        watch(next(finished), queries, query.name)
 
     return watching
 
@@ -340,7 +339,8 @@ def design_unseen(unseen: Unseen, options: Options) -> Unseen:
     Raises:
         DesignError: a guarantee or the accepted gap could not be proved.
     """
-    watch = _watching(unseen.spec_file, options.watch)
+    every = unseen.spec_file.spec.charged
+    watch = _watching(sum(not query.is_empirical for query in every), options.watch)
     return design_every(unseen, options.cache, options.accept_gap, watch, options.fan_out)
 
 
@@ -535,11 +535,14 @@ def design_seen(
     Raises:
         DesignError: none can be proved for what was seen, and none for every table was found.
     """
-    watch = _watching(unseen.spec_file, options.watch)
+    watch = _watching(sum(run.query.is_empirical for run in runs), options.watch)
     designed = []
     for run in runs:
-        watch(run.query)
-        made = unseen.designs.get(run.query.name) or _design_for_seen(run, unseen, options)
+        if run.query.is_empirical:
+            watch(run.query)
+            made = _design_for_seen(run, unseen, options)
+        else:
+            made = unseen.designs[run.query.name]
         designed.append(replace(run, design=made))
     return tuple(designed)
 

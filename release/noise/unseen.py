@@ -98,6 +98,8 @@ def design_every(
 ) -> Unseen:
     """Add the mechanism of every query; of one that depends on the table, that of any table.
 
+    ``watch`` is called for the others, each before its design.
+
     Raises:
         DesignError: a mechanism cannot be proved, or a run does not publish it.
     """
@@ -117,7 +119,6 @@ def design_every(
     standing_in = {}
     for query in spec_file.spec.charged:
         if query.is_empirical:
-            watch(query)
             standing_in[query.name] = _for_any_table(spec_file, query, cache, gap)
     return replace(unseen, designs=designs, standing_in=standing_in)
 
