@@ -63,6 +63,7 @@ from release.records.files import (
     make_folder,
     storage_errors,
     sync,
+    sync_file,
     sync_tree,
     write,
 )
@@ -396,9 +397,10 @@ class Publication:
         with room.open("r+b") as file:
             file.write(data)
             file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
+        # Named before it is synced: a kill in between costs nothing then, and what a power cut
+        # leaves of the file is known by its digest.
         room.rename(self._work / _DRAWN)
+        sync_file(self._work / _DRAWN)
         sync(self._work)
 
     def _put_in_place(self, name: str, data: bytes) -> None:
