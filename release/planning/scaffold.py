@@ -333,8 +333,10 @@ privacy:
   # CHOOSE: neighbors are the tables that nobody may tell apart; safe is add_remove, which hides
   #   even whether a unit is in the table, while replace_one takes the number of units as public.
   neighbors: add_remove
-  # CHOOSE: rows of a unit beyond this bound are left out; safe is a bound that follows from how the
-  #   table is made (24 for hourly readings of a day), never from counting its rows.
+  # CHOOSE: of a unit with more rows a sample of this many is read, and answers are of those rows;
+  #   safe is the most that the way the table is made allows (25 for hourly readings of a local day:
+  #   clocks go back once a year), never a number counted in it. A low bound leaves rows out, a high
+  #   one adds noise; docs/bounds.md shows what each costs.
   max_rows_per_unit: 1
   # CHOOSE: fixed columns are public facts of a unit that the guarantee does not hide; safe is none.
   fixed: []
