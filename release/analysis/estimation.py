@@ -19,6 +19,7 @@ is the task of :func:`release.verification.verifier.verify`.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from release.analysis.intervals import (
 )
 from release.analysis.tables import no_such_query
 from release.analysis.unbiased import MOST_ANSWERS, check_size, correction
+from release.bundle.bounded import shared_words
 from release.bundle.read import parse_any_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Codes, Topology
@@ -55,6 +57,7 @@ from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, pa
 from release.records.statistics import NoisySumsRecord
 from release.records.top import HistogramTopRecord
 from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
+from release.spec.model import Spec
 from release.spec.named import by_name, names_of
 
 if TYPE_CHECKING:
@@ -106,20 +109,28 @@ class Estimates:
     """An estimate for each cell; ``keys[i]`` holds the values of the columns ``by`` in cell i.
 
     ``noise`` is what the intervals of sums, differences, ratios and ranks are made of; None where
-    answers are categories or go round a circle, which have none.
+    answers are categories or go round a circle, which have none. ``shared`` says why the cells do
+    not add up, where one unit may be counted in several.
     """
 
     cells: tuple[Estimate, ...]
     by: tuple[str, ...]
     keys: tuple[Key, ...]
     noise: CellNoise | None = field(default=None, compare=False, repr=False)
+    shared: str = field(default="", compare=False, repr=False)
 
     def sum(self, keys: Sequence[CellKey] | None = None, *, level: float = 0.95) -> Combined:
         """The sum of the true answers of these cells, or of all, with an interval.
 
+        A UserWarning is given where one unit may be counted in several cells: the sum is then more
+        than the number of units.
+
         Raises:
             SpecError: no such cell, the level is wrong, or the answers do not add up.
         """
+        if self.shared:
+            # At the line of the caller, where a reader of a notebook sees it.
+            warnings.warn(self.shared, stacklevel=2)
         return total_of(self, keys, level)
 
     def difference(self, first: CellKey, second: CellKey, *, level: float = 0.95) -> Combined:
@@ -404,6 +415,11 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     """
     check_level(level)
     release = _record(public)
+    found = _estimated(public, release, query, level)
+    return replace(found, shared=_why_shared(public, query))
+
+
+def _estimated(public: Path, release: ReleaseRecord, query: str, level: float) -> Estimates:
     records = by_name(release.queries)
     tabulations = names_of(release.tabulations or ())
     if query in tabulations:
@@ -599,13 +615,26 @@ def estimate_histogram(
     return Estimates(tuple(cells), (*record.by, query.histogram_of), tuple(long_keys), own)
 
 
-def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
-    """The query of the spec; the sums' bounds stand nowhere else."""
+def _why_shared(public: Path, name: str) -> str:
+    """Why the cells of a query do not add up; empty where they do."""
+    spec = _spec(public)
+    for query in spec.released:
+        if query.name == name:
+            return shared_words(spec, query)
+    # Nothing is verified here: a record and a spec that do not fit say nothing of it.
+    return ""
+
+
+def _spec(public: Path) -> Spec:
     try:
-        spec = parse_spec(_bytes(public, "spec.yaml"))
+        return parse_spec(_bytes(public, "spec.yaml"))
     except SpecError as error:
         raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
-    for query in spec.released:
+
+
+def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
+    """The query of the spec; the sums' bounds stand nowhere else."""
+    for query in _spec(public).released:
         if query.name == record.name and isinstance(query, OnStatisticQuery):
             return query
     raise VerificationError("spec.yaml", "query", record.name, "a sum, a mean or a top of the spec")

@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from release.budget.ledger import Spending
-from release.bundle.bounded import bounded_words
+from release.bundle.bounded import bounded_words, shared_words
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.prepared import PUBLIC, Prepared, PreparedQuery, copy_mechanisms
 from release.bundle.report.page import report_html
@@ -144,6 +144,7 @@ class _Writer:
                 prepared.compared,
                 rests_on(spec, query),
                 bounded_words(spec, query),
+                shared_words(spec, query),
             )
         )
 

@@ -100,6 +100,12 @@ def print_verdict(verdict: Verdict) -> None:
     echo(f"{verdict.release_id}: {word} ({verdict.evidence})")
 
 
+def print_cautions(cautions: Sequence[str]) -> None:
+    """Print what a curator should know, a line each."""
+    for caution in cautions:
+        echo(f"caution: {caution}")
+
+
 def print_changes(public: Path) -> None:
     """Print what changed in the spec since the last release of the series, if that is beside it."""
     from release.operate.log.changes import changes_since_last

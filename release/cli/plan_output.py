@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from release.bundle.answer_units import answer_unit
-from release.cli.console import echo, print_table
+from release.cli.console import echo, print_cautions, print_table
 from release.errors import ReleaseError, StorageError
 from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
@@ -91,6 +91,7 @@ def print_plan(
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
     echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
+    print_cautions(plan.cautions)
     for demand in plan.acceptance:
         echo(f"acceptance: {demand.sentence}")
     for reason in plan.refusals:
@@ -248,6 +249,7 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "cap": plain_amounts(plan.cap_epsilon, plan.cap_delta),
         "over_budget": plan.is_over,
         "refusals": list(plan.refusals),
+        "cautions": list(plan.cautions),
         "acceptance": [
             {"entry": demand.entry.text, "found": float(demand.found), "met": demand.is_met}
             for demand in plan.acceptance

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from release.cli import options as opt
-from release.cli.console import echo, print_changes, print_json, print_table
+from release.cli.console import echo, print_cautions, print_changes, print_json, print_table
 from release.errors import SpecError, listed
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def print_published(published: Published, out: Path, as_json: bool) -> None:
         charged = {"scope": scope, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
         folder = None if auditor is None else str(auditor)
         plain = {"release_id": public.name, "public": str(public), "auditor": folder}
-        print_json({**plain, "charged": charged, "left": left, "lost": published.lost})
+        said = {"lost": published.lost, "cautions": list(summary.cautions)}
+        print_json({**plain, "charged": charged, "left": left, **said})
         return
     echo(f"published  {public}")
     if auditor is not None:
@@ -118,6 +119,7 @@ def print_published(published: Published, out: Path, as_json: bool) -> None:
         echo(f"{'answers' if place == 0 else '':9}  {_printable(line)}")
     if len(lines) > _MOST_QUERIES:
         echo(f"{'':9}  and {len(lines) - _MOST_QUERIES} more: dp-release report {public}")
+    print_cautions(summary.cautions)
     print_changes(public)
     echo(f"report     {summary.report}")
     opened = "" if auditor is None else f" --auditor {auditor}"

@@ -50,6 +50,7 @@ def plan_html(spec_file: SpecFile, plan: Plan, remaining: tuple[Fraction, Fracti
             "over": plan.is_over,
             "odds": odds(plan.epsilon),
             "refusals": plan.refusals,
+            "cautions": plan.cautions,
             "recommendations": plan.recommendations,
             "exactly": plan.spec_file.spec.composes_exactly,
         },

@@ -50,6 +50,7 @@ from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
+from release.spec.cautions import cautions
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 from release.spec.refusals.unfinished import TODO, unfinished
@@ -225,6 +226,11 @@ class Plan:
                     reasons.append(reason)
         reasons += [entry.refusal for entry in self.acceptance if not entry.is_met]
         return tuple(reasons)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a curator should know before a release: :mod:`release.spec.cautions`."""
+        return cautions(self.spec_file.spec, self.epsilon, self.delta)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for each candidate mechanism of each query, the chosen one first.

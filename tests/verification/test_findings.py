@@ -75,8 +75,8 @@ def test_a_program_reads_identifiers_found_and_expected(
     assert (status, plain["evidence"]) == (3, "unsigned")
     (charged,) = (line for line in plain["findings"] if line["identifier"] == "charges.total")
     assert (charged["found"], charged["expected"]) == (
-        "ε = 4, δ = 0.001",
-        "at most ε = 4, δ = 0.001",
+        "ε = 4, δ = 0.00001",
+        "at most ε = 4, δ = 0.00001",
     )
     held = {line["identifier"]: line for line in plain["findings"]}
     guarantee = held["mechanism.guarantee"]

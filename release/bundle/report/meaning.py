@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from release.exact.numbers import exp_bounds
+from release.exact.numbers import exp_bounds, format_exact
 
 _BEFORE = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 
@@ -45,6 +45,22 @@ def guesses(epsilon: Fraction) -> tuple[Guess, ...]:
         low = before / (before + ratio * (1 - before))
         texts.append(Guess(f"{float(100 * before):g}", _percent_down(low), _percent_up(high)))
     return tuple(texts)
+
+
+def promise(epsilon: Fraction, delta: Fraction, unit: str) -> str:
+    """What the noise of a whole release keeps from a reader, in one sentence, by its ε and δ."""
+    even = guesses(epsilon)[_BEFORE.index(Fraction(1, 2))]
+    # Down: the chance that is written is never smaller than δ.
+    chance = f", but for a chance of 1 in {int(1 / delta):,}" if delta else ""
+    if even.is_weak:
+        return (
+            f"Together the answers may all but prove a guess about one {unit}: at ε = "
+            f"{format_exact(epsilon)} the noise rules out next to nothing."
+        )
+    return (
+        f"A guess about one {unit} that is as likely as not is at most {even.at_most} % sure "
+        f"after all of them{chance}."
+    )
 
 
 def _percent_up(share: Fraction) -> str:

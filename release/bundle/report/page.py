@@ -30,7 +30,7 @@ from release.bundle.report.answers import (
 )
 from release.bundle.report.conditions import listed
 from release.bundle.report.long_tables import EMBEDDED_IN_ALL, MAX_ROWS, held_whole, shown_table
-from release.bundle.report.meaning import guesses
+from release.bundle.report.meaning import guesses, promise
 from release.bundle.report.pictures import (
     budget_svg,
     delta_svg,
@@ -52,6 +52,7 @@ from release.bundle.tabulations.writing import PublicTabulation
 from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
 from release.records.models import ReleaseRecord
+from release.spec.cautions import differing_totals
 from release.spec.query import spoken
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def report_html(
         declared=any(tabulation.record.declared for tabulation in tabulations),
         rests=list(filter(None, rests)),
         budget=budget,
+        promise=promise(Fraction(record.guarantee.epsilon), Fraction(record.guarantee.delta), unit),
+        differing=differing_totals([own.opened.declared for own in tabulations]),
         odds=odds(Fraction(record.guarantee.epsilon)),
         chance=chance(Fraction(record.guarantee.delta)),
         script=_script(),
@@ -207,6 +210,7 @@ def _shown(
         "pictures": pictures_of(public.record.name, public.record.by, public.keys, answers),
         "example": example_of(public, answers) if public.keys else None,
         "cases": cases_of(public) if has_intervals else None,
+        "shared": f"{public.shared[:1].upper()}{public.shared[1:]}." if public.shared else None,
         "odds": odds(Fraction(public.record.epsilon)),
         "exact": None if public.on_answers is None else _share(public.on_answers.accuracy.p_exact),
         "near": _near(public),

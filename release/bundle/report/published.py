@@ -21,7 +21,7 @@ class PublicQuery:
     ``outcomes`` is what was drawn, shape (cells, columns). ``mechanism`` is None where it depends
     on the table. ``compared`` is the expected loss of each
     mechanism, where several were compared. ``rests_on`` is the assumption about its SQL.
-    ``bounded`` says of which rows its answers are.
+    ``bounded`` says of which rows its answers are, ``shared`` why its cells do not add up.
     """
 
     query: Query
@@ -32,6 +32,7 @@ class PublicQuery:
     compared: tuple[tuple[str, Fraction], ...] = ()
     rests_on: str | None = None
     bounded: str = ""
+    shared: str = ""
 
     @property
     def on_answers(self) -> MechanismRecord | None:

@@ -18,6 +18,7 @@ from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
 from release.records.statistics import StatisticRecord
 from release.records.tabulations import TabulationRecord
+from release.spec.cautions import cautions
 from release.spec.model import Spec
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
@@ -133,6 +134,8 @@ class Summary:
     tabulations: tuple[TabulationSummary, ...] = ()
     scope: str = ""
     """The account of the ledger that pays."""
+    cautions: tuple[str, ...] = ()
+    """What to know of the guarantee and the totals (:mod:`release.spec.cautions`)."""
 
     def plain(self) -> dict[str, Any]:
         """As plain data, numbers as the exact text of the files."""
@@ -178,7 +181,15 @@ def summarise(public: Path) -> Summary:
         named = counted.get(tabulation.name, "rows")
         tabulations.append(TabulationSummary(tabulation, named))
     report = public / "report.html"
-    return Summary(record, tuple(queries), report, tuple(tabulations), spec.budget.scope)
+    charged = Fraction(record.guarantee.epsilon), Fraction(record.guarantee.delta)
+    return Summary(
+        record,
+        tuple(queries),
+        report,
+        tuple(tabulations),
+        spec.budget.scope,
+        cautions(spec, *charged),
+    )
 
 
 def _spec(public: Path) -> Spec:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from release.budget.cost import Charges
 from release.errors import ReleaseError
 from release.noise.cache import DesignCache
 from release.noise.design import GAP
@@ -44,6 +45,7 @@ from release.queries.engines.base import HereTables
 from release.queries.tabulations.answers import true_codes
 from release.queries.tabulations.table_count import TableCount
 from release.rehearsal import rehearse
+from release.spec.cautions import cautions
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished
@@ -84,7 +86,7 @@ def check_run(
         queries += rehearsing.tabulations(tables)
         rehearsing.charge()
         tables.check_unchanged()
-    return Rehearsal(tuple(facts), tuple(queries), tuple(rehearsing.refusals))
+    return Rehearsal(tuple(facts), tuple(queries), tuple(rehearsing.refusals), rehearsing.cautions)
 
 
 @dataclass(eq=False, repr=False)
@@ -97,6 +99,7 @@ class _Rehearsing:
     into: Destination | None = None
     refusals: list[ReleaseError] = field(default_factory=list)
     unseen: Unseen | None = None
+    charged: Charges | None = None
     _runs: list[QueryRun] = field(default_factory=list)
 
     @contextmanager
@@ -117,10 +120,18 @@ class _Rehearsing:
             self.spec_file = self.unseen.spec_file
         with self.noted():
             if self.unseen is not None:
-                self.unseen, charged = decide_found(self.unseen, self._options)
+                self.unseen, self.charged = decide_found(self.unseen, self._options)
                 with TemporaryDirectory() as folder:
                     again = partial(decide, options=self._options)
-                    rehearse(self.unseen, charged, again, Path(folder))
+                    rehearse(self.unseen, self.charged, again, Path(folder))
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """As ``plan`` and ``run`` say them; of the whole budget where no charge could be found."""
+        spec, charged = self.spec_file.spec, self.charged
+        if charged is None:
+            return cautions(spec, spec.budget.epsilon, spec.budget.delta)
+        return cautions(spec, charged.epsilon, charged.delta)
 
     @property
     def _options(self) -> Options:

@@ -41,6 +41,8 @@ class Rehearsal(Confidential):
     tables: tuple[TableFacts, ...]
     queries: tuple[QueryFacts, ...]
     refusals: tuple[ReleaseError, ...]
+    cautions: tuple[str, ...] = ()
+    """What to know of the spec before a release (:mod:`release.spec.cautions`)."""
 
     @property
     def left_out(self) -> list[Reason]:
@@ -64,6 +66,7 @@ def lines_of(rehearsal: Rehearsal, most: int | None = MOST_LINES) -> list[str]:
         lines += _table_lines(table)
     for query in rehearsal.queries:
         lines += _query_lines(query, most)
+    lines += map("caution: {}".format, rehearsal.cautions)
     if rehearsal.refusals:
         lines += ["a run would be refused:", *map("  {}".format, rehearsal.refusals)]
     else:
@@ -199,6 +202,7 @@ def plain_rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:
         "tables": list(map(_plain_table, rehearsal.tables)),
         "queries": list(map(_plain_query, rehearsal.queries)),
         "refusals": list(map(str, rehearsal.refusals)),
+        "cautions": list(rehearsal.cautions),
     }
 
 
