@@ -51,6 +51,7 @@ from release.exact.statistics.top.histogram import HistogramTop
 from release.queries.intervals import around_sums, in_codes, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
+from release.queries.zeros import chances_of_zero
 from release.records.hashes import sha256
 from release.records.mechanisms import MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
@@ -59,6 +60,7 @@ from release.records.top import HistogramTopRecord
 from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
 from release.spec.model import Spec
 from release.spec.named import by_name, names_of
+from release.spec.query import Query
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -615,14 +617,35 @@ def estimate_histogram(
     return Estimates(tuple(cells), (*record.by, query.histogram_of), tuple(long_keys), own)
 
 
+def zero_chances(public: Path, record: QueryRecord) -> Floats | None:
+    """The chance of each cell that its true answer is 0; None where there is no estimate.
+
+    Raises:
+        VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
+    """
+    if not isinstance(record.mechanism_file, MechanismFile):
+        return None
+    file = record.mechanism_file.path
+    stated = parse_any_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
+    if not isinstance(stated, MechanismRecord) or "tuple" in record.domain:
+        return None
+    _, query = _declared_query(public, record.name)
+    _, codes = _released(public, record, ("answer_code",))
+    return chances_of_zero(query, stated.to_mechanism(), codes[:, 0])
+
+
 def _why_shared(public: Path, name: str) -> str:
     """Why the cells of a query do not add up; empty where they do."""
+    return shared_words(*_declared_query(public, name))
+
+
+def _declared_query(public: Path, name: str) -> tuple[Spec, Query]:
+    """The spec, and its query of this name."""
     spec = _spec(public)
     for query in spec.released:
         if query.name == name:
-            return shared_words(spec, query)
-    # Nothing is verified here: a record and a spec that do not fit say nothing of it.
-    return ""
+            return spec, query
+    raise VerificationError("spec.yaml", "query", name, "a query of the spec")
 
 
 def _spec(public: Path) -> Spec:
@@ -634,9 +657,9 @@ def _spec(public: Path) -> Spec:
 
 def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
     """The query of the spec; the sums' bounds stand nowhere else."""
-    for query in _spec(public).released:
-        if query.name == record.name and isinstance(query, OnStatisticQuery):
-            return query
+    _, query = _declared_query(public, record.name)
+    if isinstance(query, OnStatisticQuery):
+        return query
     raise VerificationError("spec.yaml", "query", record.name, "a sum, a mean or a top of the spec")
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from release.analysis.estimation import Estimates, estimate_release
+from release.analysis.estimation import Estimates, Floats, estimate_release, zero_chances
 from release.errors import DesignError, SpecError, VerificationError
 from release.noise.shown import facts_html
+from release.queries.zeros import FEWEST_CELLS
 from release.records.hashes import sha256
 from release.records.models import QueryRecord
 
@@ -70,7 +71,7 @@ class Table:
         table: str = frame.to_html(max_rows=10)
         return facts_html(self.record.name, facts) + table
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, *, chance_of_zero: bool = False) -> pd.DataFrame:
         """A row for each cell: keys and answer, and an interval where the noise is public.
 
         ``low`` and ``high`` bound the interval, both included, in the answer's labels; of a sum or
@@ -78,6 +79,16 @@ class Table:
         the noisy sums make. ``standard_error`` is that of the unbiased estimate, and missing where
         none exists.
         ``attrs`` has the query, its title and unit, and the meaning of the interval.
+
+        Args:
+            chance_of_zero: adds a column of that name: the chance that the true answer is 0, if the
+                true answers are distributed as all published ones say
+                (:mod:`release.queries.zeros`).
+
+        Raises:
+            SpecError: such chances are asked of fewer than 5,000 cells, of answers that do not
+                begin at 0, or where the noise is not on the answer, or not public, or too wide.
+            VerificationError: a file does not have the SHA-256 in ``release.json``.
         """
         table = self.to_arrow()
         # The code says no more than the label; noisy sums say more than the mean, and stay.
@@ -87,6 +98,8 @@ class Table:
         # The columns of the keys come first, so the first answer is the one after them.
         answer = table.schema.field(len(self.record.by))
         frame.attrs = self._attributes(self.record.by) | _facts(answer.metadata or {})
+        if chance_of_zero:
+            frame["chance_of_zero"] = self._chances_of_zero()
         estimates = self.estimates()
         # Those of a histogram are by category, and not by row.
         if estimates is None or len(estimates.by) > len(self.record.by):
@@ -102,6 +115,16 @@ class Table:
             frame["standard_error"] = estimates.column("standard_error")
             frame["standard_error"] = frame["standard_error"].astype("float64")
         return frame
+
+    def _chances_of_zero(self) -> Floats:
+        found = zero_chances(self.public, self.record)
+        if found is None:
+            raise SpecError(
+                "chance_of_zero",
+                f"nothing is known of {self.record.name!r}: it takes {FEWEST_CELLS:,} cells whose "
+                "answers begin at 0, and public noise on them; leave it out",
+            )
+        return found
 
     def histogram(self) -> pd.DataFrame:
         """A row for each cell and category: the noisy count of a ``top``, and its interval.

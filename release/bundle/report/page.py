@@ -51,6 +51,7 @@ from release.bundle.report.tabulations import shown_tabulation
 from release.bundle.tabulations.writing import PublicTabulation
 from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
+from release.queries.zeros import zeros_of
 from release.records.models import ReleaseRecord
 from release.spec.cautions import differing_totals
 from release.spec.query import spoken
@@ -172,6 +173,14 @@ def chance(delta: Fraction) -> str | None:
     return f"{int(1 / delta):,}" if delta else None
 
 
+def _zeros(public: PublicQuery) -> str | None:
+    """How far intervals above 0 are to be trusted in a table of mostly zeros."""
+    if public.on_answers is None:
+        return None
+    found = zeros_of(public.query, public.on_answers.to_mechanism(), public.outcomes[:, 0])
+    return None if found is None else found.sentence
+
+
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where answers have no order."""
     if public.on_answers is None or Topology.NOMINAL in public.query.answers.topologies:
@@ -210,6 +219,7 @@ def _shown(
         "pictures": pictures_of(public.record.name, public.record.by, public.keys, answers),
         "example": example_of(public, answers) if public.keys else None,
         "cases": cases_of(public) if has_intervals else None,
+        "zeros": _zeros(public),
         "shared": f"{public.shared[:1].upper()}{public.shared[1:]}." if public.shared else None,
         "odds": odds(Fraction(public.record.epsilon)),
         "exact": None if public.on_answers is None else _share(public.on_answers.accuracy.p_exact),
