@@ -25,7 +25,8 @@ RunFolder = Annotated[
     typer.Option(
         "--into",
         callback=opt.folder_of_releases,
-        help="The --out of the run: are its ledger, budget and id free?",
+        help="The --out of the run: are its ledger, budget and id free? It notes there when the "
+        "spec was checked, which a run then says.",
     ),
 ]
 
@@ -72,6 +73,8 @@ def check(  # noqa: PLR0913 - one parameter for each option
     with working("rehearsing"):
         destination = None if into is None else Destination(into, key)
         found = check_run(spec_file, default_cache(), into=destination)
+    if destination is not None:
+        destination.note_check(spec)
     if out is not None:
         every = "\n".join(lines_of(found, most=None))
         _write(out, json.dumps(plain_rehearsal(found), ensure_ascii=False) if as_json else every)

@@ -109,6 +109,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
     from release.operate.operations import Run, release_period
+    from release.operate.rehearsal.folder import last_check
     from release.pipeline import Options
     from release.tables.duckdb import Engine
 
@@ -119,7 +120,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         options = Options(gap, cache, engine, display.watch, fan_out=pool)
         settings = Run(place, options, display.step, default_journal(key))
         published = release_period(spec, opt.named_period(period), settings)
-    report_cli.print_published(published, out, as_json)
+    report_cli.print_published(published, out, as_json, last_check(out, spec))
 
 
 app.command(rich_help_panel=usage.CHECK)(check_cli.check)

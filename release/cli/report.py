@@ -88,8 +88,12 @@ def _release_in(folder: Path) -> Path:
     return public / names[0]
 
 
-def print_published(published: Published, out: Path, as_json: bool) -> None:
+def print_published(
+    published: Published, out: Path, as_json: bool, checked: str | None = None
+) -> None:
     """Print how a run has ended: the folders, the charge, the errors, and where to look on.
+
+    ``checked`` is when its spec was last checked for this folder.
 
     All of it is read from the public folder and the ledger, and so from public facts.
     """
@@ -103,7 +107,11 @@ def print_published(published: Published, out: Path, as_json: bool) -> None:
         charged = {"scope": scope, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
         folder = None if auditor is None else str(auditor)
         plain = {"release_id": public.name, "public": str(public), "auditor": folder}
-        said = {"lost": published.lost, "cautions": list(summary.cautions)}
+        said = {
+            "lost": published.lost,
+            "cautions": list(summary.cautions),
+            "checked": checked,
+        }
         print_json({**plain, "charged": charged, "left": left, **said})
         return
     echo(f"published  {public}")
@@ -119,6 +127,8 @@ def print_published(published: Published, out: Path, as_json: bool) -> None:
         echo(f"{'answers' if place == 0 else '':9}  {_printable(line)}")
     if len(lines) > _MOST_QUERIES:
         echo(f"{'':9}  and {len(lines) - _MOST_QUERIES} more: dp-release report {public}")
+    never = f"never: dp-release check SPEC --into {out} says what is left out"
+    echo(f"checked    {checked or never}")
     print_cautions(summary.cautions)
     print_changes(public)
     echo(f"report     {summary.report}")

@@ -1,14 +1,18 @@
 """What the output folder of a run says beforehand: its ledger, and what is public there.
 
-Nothing is written, and no lock is held but to read: a run may begin in the folder meanwhile, so
-what is found holds for the moment.
+No lock is held but to read: a run may begin in the folder meanwhile, so what is found holds for the
+moment. All that is written is when a spec was checked, for the run of it. That says nothing of a
+table, and nothing of what the check found.
 """
 
 from __future__ import annotations
 
+import datetime
 import errno
 import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +27,26 @@ from release.bundle.publish import (
     open_ledger,
 )
 from release.errors import LedgerError, ReleaseError, StorageError
+from release.records.hashes import sha256
 from release.records.keys.outside import read_key
 from release.spec.load import SpecFile
+
+CHECKED = ".checked"
+"""The folder of notes: a file for each spec that was checked, by its digest."""
+
+_NOTED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC", re.ASCII)
+
+
+def last_check(out: Path, spec: Path) -> str | None:
+    """When the spec in this file was last checked for this folder; None where it was not.
+
+    A template is one spec, for whatever period it was checked.
+    """
+    try:
+        noted = (out / CHECKED / sha256(spec.read_bytes())).read_text("ascii")
+    except (OSError, ValueError):
+        return None
+    return noted if _NOTED.fullmatch(noted) else None
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,15 @@ class Destination:
         ):
             return
         check_reserved(folder, spec_file, charge)
+
+    def note_check(self, spec: Path) -> None:
+        """Note that the spec in this file is checked now."""
+        folder = self.out / CHECKED
+        # Where nothing can be written a run is refused, and the check has said so.
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            note = folder / sha256(spec.read_bytes())
+            note.write_text(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC", "ascii")
 
     def _work(self, release_id: str) -> Path:
         return self.out / f".work-{release_id}"

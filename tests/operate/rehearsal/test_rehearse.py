@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from release.cli.main import main
+from release.operate.rehearsal.folder import CHECKED
 from release.operate.rehearsal.rehearse import check_run
 from release.operate.rehearsal.text import FIRST_LINE, Rehearsal, _counted, lines_of
 from release.queries.read import read_spec
@@ -420,6 +422,15 @@ def a_file_there(folder: Path) -> None:
 KEYED = ("--key", "key")
 
 
+def files_in(folder: Path) -> dict[Path, bytes]:
+    """All files but the notes of checks."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and CHECKED not in path.parts:
+            found[path] = path.read_bytes()
+    return found
+
+
 @pytest.mark.parametrize(
     ("prepare", "words", "told"),
     [
@@ -447,10 +458,10 @@ def test_the_folder_of_a_run_is_refused_in_the_words_of_the_run(
     monkeypatch.chdir(tmp_path)
     COUNTED.write(tmp_path)
     prepare(tmp_path)
-    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    before = files_in(tmp_path)
     capsys.readouterr()
     checked, shown, complained = command(capsys, "check", "spec.yaml", "--into", "out", *words)
-    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
+    assert files_in(tmp_path) == before
     ran, _, refused = command(capsys, "run", "spec.yaml", "--out", "out", *words)
     assert checked == ran
     if told is None:
@@ -480,3 +491,29 @@ def test_the_folder_of_a_run_is_refused_in_the_words_of_the_run(
 def test_one_thing_is_told_in_the_singular(sentence: str, one: str) -> None:
     assert _counted(1, sentence) == f"1 {one}"
     assert _counted(1200, sentence) == f"1,200 {sentence}"
+
+
+def test_a_run_says_when_its_spec_was_last_checked_and_nothing_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [query("count", sensitivity="global")]
+    notes = set()
+    # Homes that are all in a cell, and homes of which most are in none.
+    for rows in (HOMES[:5], HOMES):
+        folder = tmp_path / str(len(rows))
+        folder.mkdir()
+        path, out = Small(rows, asked).write(folder), folder / "out"
+        command(capsys, "check", path, "--into", out)
+        (note,) = (out / CHECKED).iterdir()
+        notes.add(note.name)
+        assert note.parent.stat().st_mode & 0o077 == 0
+        assert re.fullmatch(r"[-0-9]{10} [0-9]{2}:[0-9]{2} UTC", note.read_text("ascii"))
+        status, told, _ = command(capsys, "run", path, "--out", out)
+        assert status == 0
+        assert f"checked    {note.read_text('ascii')}" in told
+        # Of another spec no check is known.
+        path.write_text(path.read_text("utf-8").replace("id: small", "id: other"), "utf-8")
+        status, told, _ = command(capsys, "run", path, "--out", out)
+        assert status == 0
+        assert f"checked    never: dp-release check SPEC --into {out} says what is left out" in told
+    assert len(notes) == 1
