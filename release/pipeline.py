@@ -535,38 +535,30 @@ def design_seen(
     Raises:
         DesignError: none can be proved for what was seen, and none for every table was found.
     """
-    watch = _watching(sum(run.query.is_empirical for run in runs), options.watch)
-    designed = []
+    asked: list[tuple[Query, Sensitivity]] = []
+    instead: dict[str, Made] = {}
     for run in runs:
         if run.query.is_empirical:
-            watch(run.query)
-            made = _design_for_seen(run, unseen, options)
-        else:
-            made = unseen.designs[run.query.name]
-        designed.append(replace(run, design=made))
-    return tuple(designed)
-
-
-def _design_for_seen(run: QueryRun, unseen: Unseen, options: Options) -> Made:
-    """The mechanism for what was seen in the table, or else the one for any table.
-
-    That a refusal would depend on the table is why there is none. Both have one family, and neither
-    is public: what is published of them is a commitment.
-    """
-    seen, fallback = reached(run.sensitivity), unseen.standing_in[run.query.name]
-    try:
-        designs = design_all(
-            [(run.query, seen)],
-            unseen.spec_file,
-            options.cache,
-            options.accept_gap,
-            is_judged=False,
-        )
-    except DesignError:
-        if isinstance(fallback, Design) and set(seen.shifts) <= set(fallback.sensitivity.shifts):
-            return fallback
-        raise
-    return designs[run.query.name]
+            seen, fallback = reached(run.sensitivity), unseen.standing_in[run.query.name]
+            asked.append((run.query, seen))
+            # A refusal would depend on the table. Both mechanisms have one family, and neither is
+            # public: what is published of them is a commitment.
+            if isinstance(fallback, Design) and set(seen.shifts) <= set(
+                fallback.sensitivity.shifts
+            ):
+                instead[run.query.name] = fallback
+    designs = design_all(
+        asked,
+        unseen.spec_file,
+        options.cache,
+        options.accept_gap,
+        _watching(len(asked), options.watch),
+        options.fan_out,
+        is_judged=False,
+        instead=instead,
+    )
+    made = {**unseen.designs, **designs}
+    return tuple(replace(run, design=made[run.query.name]) for run in runs)
 
 
 def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Charges:

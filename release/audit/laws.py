@@ -31,7 +31,7 @@ from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top.histogram import HistogramTop
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
 from release.pipeline import Answered, QueryRun
 
 Truth: TypeAlias = tuple[int, ...]
@@ -120,8 +120,11 @@ class Laws:
         if isinstance(mechanism, NoisySums):
             return self._of_columns(run, mechanism, truth)
         if isinstance(mechanism, HistogramTop):
+            _check_reads_noisy_alone(mechanism, truth)
             # What is read off the noisy counts says no more than they do.
             return self._of_columns(run, mechanism.histogram, truth)
+        if isinstance(mechanism, QuantileTree):
+            _check_reads_noisy_alone(mechanism, truth)
         return CellLaw((_of_statistic(mechanism, truth),))
 
     def _enumerated(
@@ -192,6 +195,75 @@ class Laws:
         if any(times > 1 for times in used.values()):
             raise WrongDrawError("two statistics of a cell share their noise")
         return CellLaw(tuple(laws))
+
+
+class _PlannedNoise:
+    """Stands for the noise of a mechanism, and returns what was planned, call by call."""
+
+    def __init__(self, calls: Sequence[Codes]) -> None:
+        self._calls = list(calls)
+
+    def draw(self, count: int, source: RandomBytes) -> Codes:
+        """The noise of the next call."""
+        if not self._calls or self._calls[0].size != count:
+            raise WrongDrawError("the noise is not drawn once for each noisy count")
+        return self._calls.pop(0).reshape(-1)
+
+    def check_used(self) -> None:
+        """Refuse a draw that left out noise."""
+        if self._calls:
+            raise WrongDrawError("a noisy count is published without its noise")
+
+
+def _check_reads_noisy_alone(mechanism: HistogramTop | QuantileTree, truth: Truth) -> None:
+    """The draw is run with other true counts under the same noisy ones, which it may read alone.
+
+    Raises:
+        WrongDrawError: what is published depends on a true count beside its noise.
+    """
+    # A tree draws so many counts at once.
+    draws = max(1, min(_MOVED_DRAWS, 2**20 // len(truth)))
+    counts = np.tile(np.array(truth, dtype=np.int64), (draws, 1))
+    own = mechanism.histogram if isinstance(mechanism, HistogramTop) else mechanism
+    stream, noise = Stream("planned"), []
+    for noised in _noised(own, counts):
+        noise.append(own.noise.draw(noised.size, stream).reshape(noised.shape))
+    published = _with_noise(mechanism, counts, noise)
+    # Ties of noisy counts come about often in so many draws; other orders break them otherwise.
+    for others in (counts[:, ::-1], np.roll(counts, 1, axis=1), np.arange(len(truth)) + 0 * counts):
+        moved = []
+        for drawn, here, there in zip(
+            noise, _noised(own, counts), _noised(own, others), strict=True
+        ):
+            moved.append(drawn + here - there)
+        if not np.array_equal(published, _with_noise(mechanism, others, moved)):
+            raise WrongDrawError("what is published depends on a true count beside its noise")
+
+
+def _noised(mechanism: NoisyHistogram | QuantileTree, counts: Codes) -> list[Codes]:
+    """The counts that get noise, in the order of their draws, shape (draws, counts) each."""
+    if not isinstance(mechanism, QuantileTree) or mechanism.block == 1:
+        return [counts]
+    starts = np.arange(0, mechanism.candidates, mechanism.block)
+    return [counts, np.add.reduceat(counts, starts, axis=1)]
+
+
+def _with_noise(
+    mechanism: HistogramTop | QuantileTree, counts: Codes, noise: Sequence[Codes]
+) -> Codes:
+    """What the mechanism publishes where its noise is this."""
+    planned = _PlannedNoise(noise)
+    # A copy: a cached property is read from the instance, where the noise is put.
+    if isinstance(mechanism, HistogramTop):
+        histogram = replace(mechanism.histogram)
+        vars(histogram)["noise"] = planned
+        published = replace(mechanism, histogram=histogram).draw(counts, Stream("planned"))
+    else:
+        tree = replace(mechanism)
+        vars(tree)["noise"] = planned
+        published = tree.draw(counts, Stream("planned"))
+    planned.check_used()
+    return published
 
 
 class UnknownLawError(Exception):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FOLDERS = ("data", "schemas")
 ORIGIN = "example.org/demo"
-SCOPES = (("lcl-2013", "4", "0.001"), ("census-2024", "4", "0"))
+SCOPES = (("lcl-2013", "4", "0.00001"), ("census-2024", "4", "0"))
 """The scopes of the samples, with enough for one release of each."""
 
 Folder = Annotated[Path, typer.Option("--out", help="The folder to create.")]

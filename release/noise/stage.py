@@ -7,7 +7,7 @@ enter the cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -153,12 +153,14 @@ def design_all(  # noqa: PLR0913 - how each is found and judged
     fan_out: FanOut | None = None,
     *,
     is_judged: bool = True,
+    instead: Mapping[str, Made] | None = None,
 ) -> dict[str, Made]:
     """A proved mechanism for each query, by its name; equal problems are solved once.
 
     ``asked`` says of each query how far neighbors move its answer, or its statistic; or it is the
     mechanism that a shared budget has given it. ``watch`` is called before each query. Where
     ``is_judged`` is false no mechanism is refused for its gap: a refusal would tell of the table.
+    A query of which none can be proved takes the mechanism that ``instead`` has for it.
 
     Raises:
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
@@ -169,7 +171,7 @@ def design_all(  # noqa: PLR0913 - how each is found and judged
             problems.append((query, how))
         else:
             problems.append((query, problem_of(spec_file, query, how)))
-    solutions: dict[object, Made] = {}
+    solutions: dict[object, Made | Refused] = {}
     on_answers: dict[object, Problem] = {}
     for _, problem in problems:
         if isinstance(problem, StatisticProblem) and problem.key not in solutions:
@@ -186,10 +188,11 @@ def design_all(  # noqa: PLR0913 - how each is found and judged
             designs[query.name] = problem
             continue
         if problem.key not in solutions:
-            result = next(results)
-            if isinstance(result, Refused):
-                raise result.error()
-            solutions[problem.key] = result
+            solutions[problem.key] = next(results)
         made = solutions[problem.key]
+        if isinstance(made, Refused):
+            if instead is None or query.name not in instead:
+                raise made.error()
+            made = instead[query.name]
         designs[query.name] = accepted(query, made, gap) if is_judged else made
     return designs

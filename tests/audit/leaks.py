@@ -177,13 +177,13 @@ LEAKS = (
     Leak(
         "sensitivity from the table in a public mechanism",
         "pipeline.py",
-        "            made = unseen.designs[run.query.name]\n",
-        "            from release.queries.sensitivity import empirical_sensitivity\n"
-        "            contributed = reached(run.answered).contributed\n"
-        "            found = empirical_sensitivity(contributed, unseen.spec_file, run.query)\n"
-        "            asked = [(run.query, found)]\n"
-        "            every = design_all(asked, unseen.spec_file, None, options.accept_gap)\n"
-        "            made = every[run.query.name]\n",
+        "    made = {**unseen.designs, **designs}\n",
+        "    from release.queries.sensitivity import empirical_sensitivity\n"
+        "    (run,) = runs\n"
+        "    contributed = reached(run.answered).contributed\n"
+        "    found = empirical_sensitivity(contributed, unseen.spec_file, run.query)\n"
+        "    asked = [(run.query, found)]\n"
+        "    made = design_all(asked, unseen.spec_file, None, options.accept_gap)\n",
         small(COUNT),
     ),
     Leak(

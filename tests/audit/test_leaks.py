@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.audit.draws import DRAWS
 from tests.audit.leaks import COUNT, LEAKS, Leak, small
 from tests.audit.runner import Job, audited
 from tests.every import every
@@ -18,3 +19,9 @@ def test_a_leak_is_found(leak: Leak) -> None:
 def test_a_copy_without_a_leak_is_held() -> None:
     (found,) = audited([Job("nothing", "", "", "", small(COUNT))])
     assert found.status == 0, found
+
+
+@pytest.mark.parametrize("job", DRAWS[:: every(3)], ids=lambda job: job.name)
+def test_a_wrong_draw_of_every_family_is_found(job: Job) -> None:
+    (found,) = audited([job])
+    assert found.is_found, found

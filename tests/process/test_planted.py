@@ -93,12 +93,10 @@ def check_that_what_an_audit_has_to_find_is_in_no_file(found: dict[str, list[Out
 
 
 def check_that_residuals_alone_show_missing_noise(found: dict[str, list[Outcome]]) -> None:
+    """A run verifies its draw before it publishes, so that no verifier is asked."""
     for error in of(SeenBy.RESIDUALS):
         for outcome in found[error.name]:
-            assert (outcome.identifier, outcome.second) == (
-                ("residuals" if outcome.spec == "nested" else "tabulations.tables"),
-                "",
-            )
+            assert "residuals: found " in outcome.run
 
 
 def both_agree(public: Path, out: Path) -> None:

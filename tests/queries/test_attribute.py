@@ -7,6 +7,7 @@ import json
 import math
 import tempfile
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,14 @@ ROWS: list[Row] = [
 
 def test_each_listed_unit_has_its_own_value(tmp_path: Path) -> None:
     spec_file = read_spec(value_spec(tmp_path, ROWS))
+    # Of the two rows of u3 one is read, that of the lesser hash (docs/design/format.md, 3.11).
+    digests = {}
+    for code, colour in ((1, "y"), (2, "z")):
+        # The unit, then colour and unit by name, and the number of this row among equal ones.
+        digests[sha256(f"small|2:u31:{colour}2:u3#1".encode()).hexdigest()] = code
+    kept = digests[min(digests)]
     with load(spec_file) as tables:
-        assert answer(tables, spec_file)[0].codes.tolist() == [2, 0, 0, 1, 0]
+        assert answer(tables, spec_file)[0].codes.tolist() == [2, 0, 0, kept, 0]
 
 
 def test_a_value_release_is_randomised_response(tmp_path: Path) -> None:

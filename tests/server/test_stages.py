@@ -18,8 +18,8 @@ from tests.conftest import PROJECT, log_lines
 from tests.small import MARKED, MARKS, Small, query
 
 STREET = (
-    "spec", "check", "load", "answer", "sensitivity", "design", "charge", "prepare",
-    "draw", "publish", "verify",
+    "spec", "check", "design", "rehearse", "load", "answer", "sensitivity", "seen", "prepare",
+    "charge", "keep", "draw", "publish", "verify",
 )  # fmt: skip
 
 
