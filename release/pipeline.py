@@ -250,6 +250,7 @@ def run_release(
             # that stand in: before any confidential value is read, and before anything is charged.
             unseen, price = decide(spec_file, chosen, step)
             spec_file = unseen.spec_file
+            look_for_files(spec_file, chosen.frames)
             if chosen.is_rehearsed:
                 again, folder = partial(decide, options=chosen), publication.scratch("rehearsal")
                 step("rehearse", rehearse, unseen, price, again, folder)
@@ -402,6 +403,21 @@ def auditor_bundle(public: Path) -> Path | None:
     """The auditor bundle of a public bundle, where there is one."""
     folder = public.parent.parent / "auditor" / public.name
     return folder if folder.is_dir() else None
+
+
+def look_for_files(spec_file: SpecFile, frames: Mapping[str, object]) -> None:
+    """Check that each table that is no frame has a file; none is opened.
+
+    A night whose table has not come yet is refused before it is rehearsed.
+
+    Raises:
+        SpecError: there is none, or its place cannot be one of a table.
+    """
+    from release.tables.sources import find_source
+
+    for name in spec_file.spec.tables:
+        if name not in frames:
+            find_source(spec_file, name)
 
 
 def load(
