@@ -30,7 +30,7 @@ from release.noise.refusal import Made
 from release.noise.unseen import Unseen
 from release.queries.read import parse_spec
 from release.queries.tabulations.table_count import CENTER, TableCount
-from release.records.files import storage_errors
+from release.records.files import storage_errors, without_sync
 from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile, open_named
 from release.spec.query import Query
@@ -57,7 +57,7 @@ def rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) -
         StorageError: the disk is full or read-only.
     """
     try:
-        with storage_errors(folder, "a rehearsal of the release"):
+        with storage_errors(folder, "a rehearsal of the release"), without_sync():
             # A retry finds it removed.
             folder.mkdir(mode=0o700, exist_ok=True)
             _rehearse(unseen, charged, planned, folder)
@@ -76,6 +76,7 @@ def _rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) 
     prepared = prepare(spec_file, designs, charged, About("REHEARSAL", today()), own)
     # Tables that add up take long to estimate, and all counts of them are drawn alike.
     stand_ins = _STAND_INS[:1] if spec_file.tabulations else _STAND_INS
+    proofs = None
     for number, stand_in in enumerate(stand_ins):
         noisy = [_drawn(spec_file, query, design, stand_in) for query, design in designs]
         bundle = folder / str(number)
@@ -83,7 +84,9 @@ def _rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) 
         write_release(spec_file, prepared, noisy, bundle, has_pictures=False)
         auditor = bundle / AUDITOR
         try:
-            check_unsigned(bundle / PUBLIC, auditor if auditor.is_dir() else None, "REHEARSAL")
+            opened = auditor if auditor.is_dir() else None
+            # All have the same mechanisms, and other answers.
+            proofs = check_unsigned(bundle / PUBLIC, opened, "REHEARSAL", proofs)
         except VerificationError as error:
             raise ReleaseError(
                 f"a release of this spec would not verify, and nothing was read or charged: {error}"

@@ -54,7 +54,8 @@ def test_a_fault_in_what_is_written_charges_nothing_and_opens_no_table(
         raise ValueError("quagzil")
 
     monkeypatch.setattr(write, part, broken)
-    (place / "rows.parquet").unlink()
+    # A file that nothing can open as a table.
+    (place / "rows.parquet").write_bytes(b"no table")
     with pytest.raises(ValueError, match="quagzil"):
         run_release(place / "spec.yaml", place / "out", options=Options(key=place / "key"))
     assert entries(place) == []
@@ -65,7 +66,8 @@ def test_what_no_verifier_accepts_charges_nothing(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "registry", lambda *_: b"other: words\n")
-    (place / "rows.parquet").unlink()
+    # A file that nothing can open as a table.
+    (place / "rows.parquet").write_bytes(b"no table")
     with pytest.raises(ReleaseError, match="would not verify, and nothing was read or charged"):
         run_release(place / "spec.yaml", place / "out", options=Options(key=place / "key"))
     assert entries(place) == []

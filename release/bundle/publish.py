@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NO_CALL = (errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF, errno.ENOSYS)
 
-Verifying = Callable[[Path, Path | None], None]
+Verifying = Callable[[Path, Path | None], object]
 """Checks a public folder and the auditor's, before they are signed."""
 
 LEDGER = "ledger"

@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from release.errors import StorageError
@@ -21,6 +22,19 @@ MAX_FILE_BYTES = 2**30
 
 ASIDE, PART = ".put-", ".part-"
 """How the names of files and folders begin that are on their way to their place."""
+
+
+_lasts: ContextVar[bool] = ContextVar("lasts", default=True)
+
+
+@contextmanager
+def without_sync() -> Iterator[None]:
+    """Files that are written here are removed again, so that none has to outlast a power cut."""
+    token = _lasts.set(False)
+    try:
+        yield
+    finally:
+        _lasts.reset(token)
 
 
 @contextmanager
@@ -75,8 +89,9 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
         # The umask may have removed bits of the mode.
         os.fchmod(descriptor, mode)
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if _lasts.get():
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def write_anew(path: Path, data: bytes) -> None:

@@ -174,9 +174,13 @@ class ProfileChecks:
     own.
     """
 
-    def __init__(self, step: Fraction | None = None) -> None:
-        self._step = step
+    def __init__(self) -> None:
+        self.step: Fraction | None = None
         self._computed: dict[tuple[str, tuple[Pattern, ...], Fraction], ProfileRecord] = {}
+
+    def take_over(self, earlier: ProfileChecks) -> None:
+        """Take over the profiles of the same files."""
+        self._computed = earlier._computed
 
     def check(
         self,
@@ -195,7 +199,7 @@ class ProfileChecks:
         stated = record.profile
         if stated is None:
             raise VerificationError(file, "profile", "none", "the profile of a public mechanism")
-        step, patterns = self._step or own_step(query), patterns_of(spec_file, query)
+        step, patterns = self.step or own_step(query), patterns_of(spec_file, query)
         key = (file, patterns, step)
         if key not in self._computed:
             if not isinstance(record, MechanismRecord | StatisticRecord):

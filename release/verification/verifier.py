@@ -155,17 +155,22 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     with checking("release.record"):
         release, spec = _read_both(public, sums)
     provenance = check_provenance(public, release, sums, trust or Trust())
-    findings = _proved(public, auditor, release, spec, len(sums))
+    proofs = Proofs(public, sums, _AuditorBundle.of(release, auditor))
+    findings = _proved(public, proofs, release, spec, len(sums))
     with checking("provenance.audit"):
         findings += _check_audit(release, auditor, trust or Trust())
     findings += [*provenance.findings, *_taken_on_trust(release, spec), *asserted_of(spec)]
     return Verdict(release.release_id, completed(findings), provenance.evidence)
 
 
-def check_unsigned(public: Path, auditor: Path | None, kind: Kind = "RELEASE") -> None:
+def check_unsigned(
+    public: Path, auditor: Path | None, kind: Kind = "RELEASE", earlier: Proofs | None = None
+) -> Proofs:
     """Check the files of a release before they are signed, summed up and published.
 
     ``kind`` is what it has to call itself. Nothing says whose it is, so that a verdict is no use.
+    Returned are the proofs of its mechanisms, which as ``earlier`` ones serve the next release with
+    the same mechanism files.
 
     Raises:
         VerificationError: as :func:`verify`.
@@ -174,11 +179,15 @@ def check_unsigned(public: Path, auditor: Path | None, kind: Kind = "RELEASE") -
         sums = {file: hash_of_file(file, public / file) for file in _files_in(public)}
     with checking("release.record"):
         release, spec = _read_both(public, sums, kind, is_signed=False)
-    _proved(public, auditor, release, spec, len(sums))
+    proofs = Proofs(public, sums, _AuditorBundle.of(release, auditor))
+    if earlier is not None:
+        proofs.take_over(earlier)
+    _proved(public, proofs, release, spec, len(sums))
+    return proofs
 
 
 def _proved(
-    public: Path, auditor: Path | None, release: ReleaseRecord, spec: Spec, files: int
+    public: Path, proofs: Proofs, release: ReleaseRecord, spec: Spec, files: int
 ) -> list[Finding]:
     """All that the files of both bundles prove, whoever signed for them."""
     with checking("tables.form"):
@@ -189,8 +198,7 @@ def _proved(
     with checking("release.record"):
         spec = with_measured(spec, release, tabulations.opened)
     spec_file = SpecFile(spec, b"", public, keys, tabulations=tabulations.opened)
-    step = release_step(spec_file) if spec.composes_exactly else None
-    proofs = _Proofs(public, _AuditorBundle.of(release, auditor), step)
+    proofs.profiles.step = release_step(spec_file) if spec.composes_exactly else None
     findings = _of_the_form(release, files, sum(len(table) for table, _ in tables.values()))
     for query, record in zip(spec.released, release.queries, strict=True):
         findings += _check_query_mechanism(proofs, spec_file, query, record)
@@ -652,20 +660,33 @@ def _committed(release: ReleaseRecord) -> list[str]:
     return sorted(names)
 
 
-class _Proofs:
+class Proofs:
     """The mechanism files; each is read once, and proved once for equal questions.
 
-    ``public_ones`` are those of the public bundle that were proved, by query. ``step`` is the grid
-    of their profiles where the release composes them.
+    ``public_ones`` are those of the public bundle that were proved, by query. ``sums`` has the
+    SHA-256 of each published file.
     """
 
-    def __init__(self, public: Path, bundle: _AuditorBundle | None, step: Fraction | None) -> None:
+    def __init__(
+        self, public: Path, sums: Mapping[str, str], bundle: _AuditorBundle | None
+    ) -> None:
         self._public = public
+        self._sums = sums
         self._mechanisms: dict[str, AnyMechanismRecord] = {}
         self._proved: dict[object, Sensitivity] = {}
-        self.profiles = ProfileChecks(step)
+        self.profiles = ProfileChecks()
         self.bundle = bundle
         self.public_ones: dict[str, AnyMechanismRecord] = {}
+
+    def take_over(self, earlier: Proofs) -> None:
+        """Take over what was proved of mechanism files with the same bytes, and of no others."""
+        if self._mechanism_sums == earlier._mechanism_sums:
+            self._mechanisms, self._proved = earlier._mechanisms, earlier._proved
+            self.profiles.take_over(earlier.profiles)
+
+    @property
+    def _mechanism_sums(self) -> dict[str, str]:
+        return {file: own for file, own in self._sums.items() if file.startswith("mechanisms/")}
 
     def kept(self, spec_file: SpecFile) -> Kept:
         """What each public mechanism satisfies."""
@@ -677,6 +698,7 @@ class _Proofs:
         return every
 
     def mechanism(self, file: str) -> AnyMechanismRecord:
+        """The mechanism in a file of the public bundle."""
         if file not in self._mechanisms:
             self._mechanisms[file] = read_any_mechanism(file, self._public / file)
         return self._mechanisms[file]
@@ -693,7 +715,7 @@ class _Proofs:
 
 
 def _check_query_mechanism(
-    proofs: _Proofs, spec_file: SpecFile, query: Query, record: QueryRecord
+    proofs: Proofs, spec_file: SpecFile, query: Query, record: QueryRecord
 ) -> list[Finding]:
     """Prove the mechanism of a query, which is public, or committed and opened."""
     spec = spec_file.spec
@@ -712,7 +734,7 @@ def _check_query_mechanism(
         )
 
 
-def _prove_public(file: str, proofs: _Proofs, spec_file: SpecFile, query: Query) -> list[Finding]:
+def _prove_public(file: str, proofs: Proofs, spec_file: SpecFile, query: Query) -> list[Finding]:
     """Prove a public mechanism, and its profile."""
     spec, sensitivity = spec_file.spec, None
     identifier = _identifier(query)
@@ -736,7 +758,7 @@ def _identifier(query: Query) -> str:
     return "mechanism.statistic" if query.is_on_statistic else "mechanism.guarantee"
 
 
-def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> list[Finding]:
+def _prove_on_answers(file: str, proofs: Proofs, spec: Spec, query: Query) -> list[Finding]:
     """Prove a public mechanism for every difference that the declaration allows."""
     mechanism = on_answers(file, proofs.mechanism(file))
     sensitivity = proofs.sensitivity(file, query)
