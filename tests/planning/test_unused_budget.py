@@ -94,7 +94,8 @@ def test_a_shared_budget_is_used_up(tmp_path: Path, name: str) -> None:
     plan = make_plan(read_spec(Small([], queries, **given).write(tmp_path)))
     epsilon, delta = map(Fraction, given["budget"])
     assert plan.epsilon <= epsilon
-    charges = [planned.charge.epsilon for planned in (*plan.queries, *plan.on_statistic)]
+    charges = [planned.charge.epsilon for planned in plan.queries]
+    charges += [planned.charge.epsilon for planned in plan.on_statistic]
     # Of a few queries the charges that add up to ε have the least noise, and compose to less.
     assert epsilon * (1 - UNUSED) <= max(plan.epsilon, sum(charges))
     assert epsilon * (1 - MOST_UNUSED) <= plan.epsilon
