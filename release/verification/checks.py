@@ -61,8 +61,9 @@ CHECKS = {
     "spec.unread": Check(
         Level.ASSERTED,
         "what no check reads of the spec: where tables lay, a cap above the charges, key sets and "
-        "columns that nothing uses, attributes of no margin, titles of tabulations, and whether a "
-        "mechanism or a strategy, with its shares, was named or chosen",
+        "columns that nothing uses, attributes of no margin, titles of tabulations, whether a "
+        "mechanism or a strategy, with its shares, was named or chosen, and what no proof rests on "
+        "of the questions: their columns, ranks, clamps and rows, the unit and its fixed columns",
     ),
     "tables.form": Check(
         Level.TESTED, "tables have their columns, every combination of keys once, possible answers"
