@@ -42,7 +42,7 @@ ROWS = (
         ("tests/process/test_planted.py::test_planted_errors_are_stopped_by_whom_they_should_be",),
         "the run {run}, its own verifier {own}, the verifier of the sound package {clean}, the "
         "second verifier {second}; none got past all. Of {unseen} more in what reads the table or "
-        "draws files show nothing, of {residuals} that leave out noise only residuals",
+        "draws files show nothing; {residuals} that leave out noise the run refuses by residuals",
     ),
     Row(
         "one of these mistakes and leaks, a sample, before the audit",
@@ -53,9 +53,22 @@ ROWS = (
         "the audit finds all {tried}",
     ),
     Row(
+        "a wrong draw planted in a family of mechanisms, before the audit",
+        ("tests/audit/test_leaks.py::test_a_wrong_draw_of_every_family_is_found",),
+        "the audit finds all {tried}",
+    ),
+    Row(
         "a field of a file forged, all hashes made to fit; nobody has signed",
         (
             "tests/verification/test_forgeries.py::test_what_may_change_unnoticed_is_called_asserted",
+        ),
+        "the verifier refuses {stopped}; {passed} pass in what it calls asserted",
+    ),
+    Row(
+        "a field of the spec given another valid value, all else made to fit; nobody has signed",
+        (
+            "tests/verification/test_other_questions.py::"
+            "test_what_else_may_have_been_asked_is_called_asserted",
         ),
         "the verifier refuses {stopped}; {passed} pass in what it calls asserted",
     ),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import attempts
+from tests.audit.draws import DRAWS
 from tests.audit.leaks import LEAKS
 from tests.conftest import PROJECT
 from tests.planted.audited import NOT_FOUND, chosen
@@ -89,10 +90,11 @@ def test_the_page_shows_every_class_of_attempts() -> None:
     shown = {cells[0].removeprefix("| "): cells[1:] for cells in rows}
     findable = len(chosen()) - len(NOT_FOUND)
     # These are counted here; the others by what runs for minutes.
-    files = sum(error.seen_by is SeenBy.FILES for error in ERRORS)
+    files = sum(error.seen_by is SeenBy.FILES for error in ERRORS[::2])
     sample = len(range(0, findable, 10)) + len(range(0, len(LEAKS), 4))
-    numbers = (files, sample, len(twin_run.LEAKS))
-    counted = dict(zip((attempts.ROWS[place].text for place in (0, 1, 6)), numbers, strict=True))
+    numbers = (files, sample, len(DRAWS[::3]), len(twin_run.LEAKS))
+    places = (0, 1, 2, 8)
+    counted = dict(zip((attempts.ROWS[place].text for place in places), numbers, strict=True))
     for text in (
         f"{len(chosen())} mistakes that make a guarantee false",
         f"it finds {findable}. Of the other {len(NOT_FOUND)},",
@@ -105,4 +107,4 @@ def test_the_page_shows_every_class_of_attempts() -> None:
         assert all(word in ending for word in words), row.text
         number = int(often.replace(",", ""))
         assert number == counted.get(row.text, number)
-        assert number >= 90 or row.text in counted
+        assert number >= 15 or row.text in counted
