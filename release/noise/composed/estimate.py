@@ -129,10 +129,11 @@ def log_delta(
     """
     tilt = _tilt(alternatives, cap / step)
     worst: list[tuple[Losses, int]] = []
+    tilted_losses = _Tilted(tilt)
     for patterns, count in alternatives:
-        parts = max(patterns, key=lambda parts: _cumulants(parts, tilt)[0])
+        parts = max(patterns, key=lambda parts: tilted_losses.cumulants(parts)[0])
         worst += [(losses, times * count) for losses, times in parts]
-    height, mean, variance = _cumulants(worst, tilt)
+    height, mean, variance = tilted_losses.cumulants(worst)
     width = 2 * _DEVIATIONS * math.sqrt(max(variance, 1.0)) + max(p.masses.size for p, _ in worst)
     if width > _MOST_WIDTH:
         return 0.0
@@ -181,26 +182,40 @@ def _tilt(alternatives: Sequence[tuple[Sequence[Parts], int]], mean: float) -> f
 
 
 def _tilted_mean(alternatives: Sequence[tuple[Sequence[Parts], int]], tilt: float) -> float:
-    mean = 0.0
+    mean, tilted = 0.0, _Tilted(tilt)
     for patterns, count in alternatives:
         # Of tuples the first number decides: the largest transform, as in log_delta.
-        mean += count * max(_cumulants(parts, tilt) for parts in patterns)[1]
+        mean += count * max(map(tilted.cumulants, patterns))[1]
     return mean
 
 
-def _cumulants(parts: Parts, tilt: float) -> tuple[float, float, float]:
-    """Return ln E e^(tilt·place), and the mean and the variance of the tilted places."""
-    height = mean = variance = 0.0
-    for losses, times in parts:
+class _Tilted:
+    """Losses under one tilt, each computed once: the patterns of a unit are made of a few."""
+
+    def __init__(self, tilt: float) -> None:
+        self._tilt = tilt
+        self._known: dict[Losses, tuple[float, float, float]] = {}
+
+    def cumulants(self, parts: Parts) -> tuple[float, float, float]:
+        """Return ln E e^(tilt·place), and the mean and the variance of the tilted places."""
+        height = mean = variance = 0.0
+        for losses, times in parts:
+            if losses not in self._known:
+                self._known[losses] = self._of_one(losses)
+            own = self._known[losses]
+            height += times * own[0]
+            mean += times * own[1]
+            variance += times * own[2]
+        return height, mean, variance
+
+    def _of_one(self, losses: Losses) -> tuple[float, float, float]:
         places = losses.places
-        last = tilt * places[-1]
-        weights = losses.masses * np.exp(tilt * places - last)
+        last = self._tilt * places[-1]
+        weights = losses.masses * np.exp(self._tilt * places - last)
         total = float(weights.sum())
         first = float(weights @ places) / total
-        height += times * (math.log(total) + last)
-        mean += times * first
-        variance += times * max(0.0, float(weights @ places**2) / total - first**2)
-    return height, mean, variance
+        variance = max(0.0, float(weights @ places**2) / total - first**2)
+        return math.log(total) + last, first, variance
 
 
 def moment(shape: Shape, power: int) -> float:
