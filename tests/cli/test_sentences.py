@@ -573,6 +573,7 @@ def test_the_end_of_a_run_says_what_a_curator_asks_next(
         "answers",
         "",
         "",
+        "checked",
         "report",
         "verify",
     ]
