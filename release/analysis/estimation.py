@@ -22,6 +22,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,7 +54,7 @@ from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.queries.zeros import chances_of_zero
 from release.records.hashes import sha256
-from release.records.mechanisms import MechanismRecord
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.records.statistics import NoisySumsRecord
 from release.records.top import HistogramTopRecord
@@ -440,9 +441,8 @@ def _estimated(public: Path, release: ReleaseRecord, query: str, level: float) -
             f"the mechanism of {query!r} is instance-specific and not public; choose a query with "
             "a worst-case guarantee",
         )
-    domain = _declared(record)
-    file = record.mechanism_file.path
-    stated = parse_any_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
+    domain, file = _declared(record), record.mechanism_file.path
+    stated = _stated(public, record.mechanism_file)
     if isinstance(stated, NoisySumsRecord):
         return estimate_sums(public, record, stated.to_mechanism(), level)
     if isinstance(stated, HistogramTopRecord) and stated.histogram:
@@ -625,13 +625,16 @@ def zero_chances(public: Path, record: QueryRecord) -> Floats | None:
     """
     if not isinstance(record.mechanism_file, MechanismFile):
         return None
-    file = record.mechanism_file.path
-    stated = parse_any_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
+    stated = _stated(public, record.mechanism_file)
     if not isinstance(stated, MechanismRecord) or "tuple" in record.domain:
         return None
     _, query = _declared_query(public, record.name)
     _, codes = _released(public, record, ("answer_code",))
     return chances_of_zero(query, stated.to_mechanism(), codes[:, 0])
+
+
+def _stated(public: Path, file: MechanismFile) -> AnyMechanismRecord:
+    return parse_any_mechanism(file.path, _bytes(public, file.path, file.sha256))
 
 
 def _why_shared(public: Path, name: str) -> str:
@@ -648,9 +651,15 @@ def _declared_query(public: Path, name: str) -> tuple[Spec, Query]:
     raise VerificationError("spec.yaml", "query", name, "a query of the spec")
 
 
+@lru_cache(maxsize=2)
+def _parsed(text: bytes) -> Spec:
+    """The spec of these bytes: a release of a hundred queries has one."""
+    return parse_spec(text)
+
+
 def _spec(public: Path) -> Spec:
     try:
-        return parse_spec(_bytes(public, "spec.yaml"))
+        return _parsed(_bytes(public, "spec.yaml"))
     except SpecError as error:
         raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
 

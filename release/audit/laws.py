@@ -230,7 +230,8 @@ def _check_reads_noisy_alone(mechanism: HistogramTop | QuantileTree, truth: Trut
         noise.append(own.noise.draw(noised.size, stream).reshape(noised.shape))
     published = _with_noise(mechanism, counts, noise)
     # Ties of noisy counts come about often in so many draws; other orders break them otherwise.
-    for others in (counts[:, ::-1], np.roll(counts, 1, axis=1), np.arange(len(truth)) + 0 * counts):
+    ascending = np.tile(np.arange(len(truth)), (draws, 1))
+    for others in (counts[:, ::-1], np.roll(counts, 1, axis=1), ascending):
         moved = []
         for drawn, here, there in zip(
             noise, _noised(own, counts), _noised(own, others), strict=True
@@ -253,15 +254,16 @@ def _with_noise(
 ) -> Codes:
     """What the mechanism publishes where its noise is this."""
     planned = _PlannedNoise(noise)
-    # A copy: a cached property is read from the instance, where the noise is put.
+    at_work: StatisticMechanism
     if isinstance(mechanism, HistogramTop):
         histogram = replace(mechanism.histogram)
-        vars(histogram)["noise"] = planned
-        published = replace(mechanism, histogram=histogram).draw(counts, Stream("planned"))
+        noisy, at_work = vars(histogram), replace(mechanism, histogram=histogram)
     else:
-        tree = replace(mechanism)
-        vars(tree)["noise"] = planned
-        published = tree.draw(counts, Stream("planned"))
+        at_work = replace(mechanism)
+        noisy = vars(at_work)
+    # A cached property is read from the instance, which is a copy here.
+    noisy["noise"] = planned
+    published = at_work.draw(counts, Stream("planned"))
     planned.check_used()
     return published
 

@@ -21,6 +21,7 @@ from release.budget.cost import Charge, charge_of, proportional_part, satisfied,
 from release.budget.profiles import Made, published_profiles
 from release.bundle.acceptance import Judged, judged
 from release.bundle.answer_units import AnswerUnit
+from release.bundle.cautions import cautions
 from release.bundle.statements import accuracy_of
 from release.errors import SpecError
 from release.exact.accuracy import error_at_ends, far_error, loss_of_guess, losses_where, radius_of
@@ -50,7 +51,6 @@ from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
-from release.spec.cautions import cautions
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 from release.spec.refusals.unfinished import TODO, unfinished
@@ -229,7 +229,7 @@ class Plan:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a curator should know before a release: :mod:`release.spec.cautions`."""
+        """What a curator should know before a release: :mod:`release.bundle.cautions`."""
         return cautions(self.spec_file.spec, self.epsilon, self.delta)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -679,14 +679,16 @@ class Proofs:
         self.public_ones: dict[str, AnyMechanismRecord] = {}
 
     def take_over(self, earlier: Proofs) -> None:
-        """Take over what was proved of mechanism files with the same bytes, and of no others."""
-        if self._mechanism_sums == earlier._mechanism_sums:
+        """Take over what was proved under the same spec of the same files, and nothing else."""
+        if self._questions == earlier._questions:
             self._mechanisms, self._proved = earlier._mechanisms, earlier._proved
             self.profiles.take_over(earlier.profiles)
 
     @property
-    def _mechanism_sums(self) -> dict[str, str]:
-        return {file: own for file, own in self._sums.items() if file.startswith("mechanisms/")}
+    def _questions(self) -> dict[str, str]:
+        """The sums of all that proofs are of."""
+        read = ("mechanisms/", "spec.yaml")
+        return {file: own for file, own in self._sums.items() if file.startswith(read)}
 
     def kept(self, spec_file: SpecFile) -> Kept:
         """What each public mechanism satisfies."""

@@ -208,9 +208,8 @@ def test_a_kill_before_every_lasting_step(
         lost += charges_lost(place)
         kills, number = kills + 1, number + EVERY
     assert kills >= 70 // EVERY
-    # Of all steps two cost a charge: from the mark before the draw until the draw is in its file.
-    assert lost <= 2
-    assert lost == 2 or EVERY > 1
+    # Two steps in a row cost a charge: from the mark before the draw until it is in its file.
+    assert abs(lost - 2 / EVERY) < 1
     record_property("tried", kills)
     record_property("lost", lost)
 

@@ -47,11 +47,12 @@ def guesses(epsilon: Fraction) -> tuple[Guess, ...]:
     return tuple(texts)
 
 
-def promise(epsilon: Fraction, delta: Fraction, unit: str) -> str:
-    """What the noise of a whole release keeps from a reader, in one sentence, by its ε and δ."""
+def promise(epsilon: Fraction, chance: str | None, unit: str) -> str:
+    """What the noise of a whole release keeps from a reader, in one sentence.
+
+    ``chance`` is δ as one in so many; None where it is 0.
+    """
     even = guesses(epsilon)[_BEFORE.index(Fraction(1, 2))]
-    # Down: the chance that is written is never smaller than δ.
-    chance = f", but for a chance of 1 in {int(1 / delta):,}" if delta else ""
     if even.is_weak:
         return (
             f"Together the answers may all but prove a guess about one {unit}: at ε = "
@@ -59,7 +60,7 @@ def promise(epsilon: Fraction, delta: Fraction, unit: str) -> str:
         )
     return (
         f"A guess about one {unit} that is as likely as not is at most {even.at_most} % sure "
-        f"after all of them{chance}."
+        f"after all of them{f', but for a chance of 1 in {chance}' if chance else ''}."
     )
 
 

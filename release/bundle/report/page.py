@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, answer_unit
+from release.bundle.cautions import differing_totals
 from release.bundle.report.answer_pictures import pictures_of
 from release.bundle.report.answers import (
     AnswerColumn,
@@ -53,7 +54,6 @@ from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
 from release.queries.zeros import zeros_of
 from release.records.models import ReleaseRecord
-from release.spec.cautions import differing_totals
 from release.spec.query import spoken
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def report_html(
             "picture": budget_svg(spent),
         }
     unit, privacy = unit_word(record.privacy.unit), record.privacy
+    epsilon, delta = Fraction(record.guarantee.epsilon), Fraction(record.guarantee.delta)
     embedded = held_whole((len(public.keys) for public in queries), EMBEDDED_IN_ALL)
     shown = []
     for place, (public, is_embedded) in enumerate(zip(queries, embedded, strict=True)):
@@ -96,17 +97,17 @@ def report_html(
         fixed=listed(map(spoken, privacy.fixed)) if privacy.fixed else None,
         adjacency=_adjacency(record, unit),
         keys=_key_columns(queries),
-        guesses=guesses(Fraction(record.guarantee.epsilon)),
+        guesses=guesses(epsilon),
         queries=shown,
         without_pictures=max(0, len(queries) - _PICTURED),
         tabulations=list(map(shown_tabulation, tabulations)),
         declared=any(tabulation.record.declared for tabulation in tabulations),
         rests=list(filter(None, rests)),
         budget=budget,
-        promise=promise(Fraction(record.guarantee.epsilon), Fraction(record.guarantee.delta), unit),
+        promise=promise(epsilon, chance(delta), unit),
         differing=differing_totals([own.opened.declared for own in tabulations]),
-        odds=odds(Fraction(record.guarantee.epsilon)),
-        chance=chance(Fraction(record.guarantee.delta)),
+        odds=odds(epsilon),
+        chance=chance(delta),
         script=_script(),
         # The policy of the page lets the script with this hash run, and no other.
         script_hash=base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode(),

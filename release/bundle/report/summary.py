@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
+from release.bundle.cautions import cautions
 from release.bundle.read import read_any_mechanism, read_file, read_record
 from release.errors import SpecError, VerificationError
 from release.exact.numbers import format_exact
@@ -18,7 +19,6 @@ from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
 from release.records.statistics import StatisticRecord
 from release.records.tabulations import TabulationRecord
-from release.spec.cautions import cautions
 from release.spec.model import Spec
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
@@ -135,7 +135,7 @@ class Summary:
     scope: str = ""
     """The account of the ledger that pays."""
     cautions: tuple[str, ...] = ()
-    """What to know of the guarantee and the totals (:mod:`release.spec.cautions`)."""
+    """What to know of the guarantee and the totals (:mod:`release.bundle.cautions`)."""
 
     def plain(self) -> dict[str, Any]:
         """As plain data, numbers as the exact text of the files."""

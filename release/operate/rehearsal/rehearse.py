@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from release.budget.cost import Charges
+from release.bundle.cautions import cautions
 from release.errors import ReleaseError
 from release.noise.cache import DesignCache
 from release.noise.design import GAP
@@ -45,7 +46,6 @@ from release.queries.engines.base import HereTables
 from release.queries.tabulations.answers import true_codes
 from release.queries.tabulations.table_count import TableCount
 from release.rehearsal import rehearse
-from release.spec.cautions import cautions
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished

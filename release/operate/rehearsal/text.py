@@ -42,7 +42,7 @@ class Rehearsal(Confidential):
     queries: tuple[QueryFacts, ...]
     refusals: tuple[ReleaseError, ...]
     cautions: tuple[str, ...] = ()
-    """What to know of the spec before a release (:mod:`release.spec.cautions`)."""
+    """What to know of the spec before a release (:mod:`release.bundle.cautions`)."""
 
     @property
     def left_out(self) -> list[Reason]:

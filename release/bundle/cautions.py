@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
+from release.bundle.report.questions import unit_word
 from release.exact.numbers import format_exact
 from release.spec.model import Spec
-from release.spec.query import spoken
 from release.spec.tabulations.model import Tabulation
 
 LARGE_EPSILON = 10
 """Above it a guess held as likely as not may become more than 99.99 % sure."""
 
 LARGE_DELTA = Fraction(1, 10_000)
-"""From it on a table of so many units gives one of them away, on average, and may keep to δ."""
+"""Whoever publishes one row of 10,000 as it is keeps to this δ."""
 
 
 def cautions(spec: Spec, epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def cautions(spec: Spec, epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
 
 
 def _promises_little(spec: Spec, epsilon: Fraction, delta: Fraction) -> list[str]:
-    unit, said = spoken(spec.privacy.unit), []
+    unit, said = unit_word(spec.privacy.unit), []
     if epsilon > LARGE_EPSILON:
         said.append(
             f"ε = {format_exact(epsilon)} is above {LARGE_EPSILON}: what is published may all but "
