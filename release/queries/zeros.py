@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from release.exact.domain import Codes, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.mechanism import Mechanism
-from release.queries.intervals import around_answers
+from release.queries.intervals import LEVEL, around_answers
 from release.spec.query import PlainQuery, Query
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -71,13 +71,14 @@ def zeros_of(query: Query, mechanism: Mechanism, codes: Codes) -> Zeros | None:
     above = around.low > 0
     if not above.any():
         return None
-    # Of a true answer beyond the table no more is known than that it is far from 0.
-    lows = np.minimum(around.low[above], found.last)
-    highs = np.minimum(around.high[above], found.last)
+    last = len(found.posterior) - 1
+    lows, highs = np.minimum(around.low[above], last), np.minimum(around.high[above], last)
     posterior = found.posterior[:, found.places[above]]
     sums = np.concatenate([np.zeros((1, posterior.shape[1])), np.cumsum(posterior, axis=0)])
     cells = np.arange(posterior.shape[1])
     held = sums[highs + 1, cells] - sums[lows, cells]
+    # Large answers are one outcome, of which no more is known than what holds of any answer.
+    held = np.where(found.is_large[above], LEVEL, held)
     return Zeros(int(above.sum()), float(posterior[0].mean()), float(held.mean()))
 
 
@@ -93,14 +94,17 @@ def chances_of_zero(query: Query, mechanism: Mechanism, codes: Codes) -> Floats 
 
 @dataclass(frozen=True, eq=False)
 class _Posterior:
-    """P(true | published), shape (true answers, outcomes), and the outcome of each cell."""
+    """What is known of each cell.
+
+    Attributes:
+        posterior: P(true | published), shape (true answers, outcomes).
+        places: the outcome of each cell.
+        is_large: whether that stands for all that are larger too.
+    """
 
     posterior: Floats
     places: Codes
-
-    @property
-    def last(self) -> int:
-        return len(self.posterior) - 1
+    is_large: NDArray[np.bool_]
 
 
 def _posterior(query: Query, mechanism: Mechanism, codes: Codes) -> _Posterior | None:
@@ -117,7 +121,8 @@ def _posterior(query: Query, mechanism: Mechanism, codes: Codes) -> _Posterior |
     table = np.concatenate([table[:, :last], table[:, last:].sum(axis=1, keepdims=True)], axis=1)
     places = np.minimum(codes, last)
     counts = np.bincount(places, minlength=last + 1)
-    return _Posterior(_estimated(table, counts), places)
+    is_large = (places == last) & (narrow.answers < mechanism.answers)
+    return _Posterior(_estimated(table, counts), places, is_large)
 
 
 def _near_zero(mechanism: Mechanism) -> tuple[Mechanism, int]:
