@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import rfc8785
 import yaml
 
 import release
@@ -23,7 +24,7 @@ from release.queries.read import read_spec
 from release.records.hashes import sha256
 from release.records.keys.files import create_key
 from release.verification import standalone
-from release.verification.verifier import verify
+from release.verification.verifier import check_unsigned, verify
 from tests.sample import ROWS
 from tests.small import MARKED, Small, query
 
@@ -73,7 +74,8 @@ def test_what_no_verifier_accepts_charges_nothing(
     assert entries(place) == []
 
 
-def test_a_rehearsal_is_private_unsigned_and_no_release(place: Path, tmp_path: Path) -> None:
+def copied_rehearsal(place: Path, tmp_path: Path) -> Path:
+    """The bundles of the rehearsal of a run, which removes them."""
     seen: list[Path] = []
 
     def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
@@ -99,6 +101,11 @@ def test_a_rehearsal_is_private_unsigned_and_no_release(place: Path, tmp_path: P
 
     run_release(place / "spec.yaml", place / "out", step, options=Options(key=place / "key"))
     (copies,) = seen
+    return copies
+
+
+def test_a_rehearsal_is_private_unsigned_and_no_release(place: Path, tmp_path: Path) -> None:
+    copies = copied_rehearsal(place, tmp_path)
     public = copies / "0" / "public"
     record = json.loads((public / "release.json").read_bytes())
     assert (record["kind"], record["ledger"]["sequence"]) == ("REHEARSAL", None)
@@ -113,6 +120,31 @@ def test_a_rehearsal_is_private_unsigned_and_no_release(place: Path, tmp_path: P
         verify(public, copies / "0" / "auditor")
     assert standalone.main([str(public)]) == 1
     assert not list((place / "out").glob(".work-*"))
+
+
+@pytest.mark.parametrize("is_proved_before", [False, True])
+def test_what_was_proved_of_one_bundle_excuses_no_other_mechanism(
+    is_proved_before: bool, place: Path, tmp_path: Path
+) -> None:
+    copies = copied_rehearsal(place, tmp_path)
+    proofs = check_unsigned(copies / "0/public", copies / "0/auditor", "REHEARSAL")
+    other = copies / "1/public"
+    check_unsigned(other, copies / "1/auditor", "REHEARSAL", proofs)
+    path = other / "mechanisms" / "the_count.json"
+    stated = json.loads(path.read_bytes())
+    # A true 0 is published as it is: all that its row has elsewhere goes there.
+    first = stated["rows"][0]
+    first[0] = str(sum(map(int, first)))
+    first[1:] = ["0"] * len(first[1:])
+    path.write_bytes(rfc8785.dumps(stated))
+    record = json.loads((other / "release.json").read_bytes())
+    for entry in record["queries"]:
+        if entry["name"] == "the_count":
+            entry["mechanism_file"]["sha256"] = sha256(path.read_bytes())
+    (other / "release.json").write_bytes(rfc8785.dumps(record))
+    earlier = proofs if is_proved_before else None
+    with pytest.raises(VerificationError, match=r"mechanisms/the_count\.json"):
+        check_unsigned(other, copies / "1/auditor", "REHEARSAL", earlier)
 
 
 def test_a_large_spec_is_rehearsed_with_fewer_keys(
