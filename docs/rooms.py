@@ -18,6 +18,7 @@ ROOMS = (
         "verification",
         "planning",
         "analysis",
+        "facts",
         "pipeline",
         "audit",
         "operate",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from release.at_work import Answered, QueryRun, reached
 from release.budget.composed import Together, release_charge
 from release.budget.cost import Charges, Satisfied, charges, least_charges, satisfied
 from release.budget.ledger import ReleaseCharge, today
@@ -32,10 +33,8 @@ from release.bundle.publish import LEDGER, Publication, check_reserved, needs_pr
 from release.errors import DesignError, LedgerError, ReleaseError, SpecError
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
-from release.exact.statistics.mechanism import StatisticMechanism
 from release.noise.cache import DesignCache
 from release.noise.design import GAP, Design
-from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
 from release.noise.refusal import Made
@@ -45,7 +44,6 @@ from release.noise.unseen import Unseen, design_every, find_unseen
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data, statistic_of
-from release.queries.statistics import Statistic
 from release.queries.tabulations.table_count import TableCount
 from release.records.files import write
 from release.records.keys.outside import read_key
@@ -64,7 +62,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from release.exact.domain import Codes
-    from release.queries.contributions import Contributions
     from release.queries.engines.base import Loaded
     from release.tables.duckdb import Engine
 
@@ -81,88 +78,6 @@ class Step(Protocol):
 def call(name: str, function: Callable[..., T], *arguments: Any) -> T:
     """The plain step: a call."""
     return function(*arguments)
-
-
-@dataclass(frozen=True, repr=False)
-class Answered:
-    """Confidential: what the units contribute to one query, and its true answer codes.
-
-    There are no codes where the noise is on the statistic, and nothing else of a table that a
-    tabulation measures.
-    """
-
-    contributed: Contributions | Rerun | None
-    codes: Codes | None
-
-    def __repr__(self) -> str:
-        return "Answered(confidential)"
-
-
-@dataclass(frozen=True, repr=False)
-class QueryRun:
-    """One query on its way down the street; each stage returns a new one with its own result.
-
-    Confidential until it is drawn: the draw takes ``answered`` away and adds ``noisy``, the first
-    values that may leave. With noise on the statistic there is a ``statistic`` in place of a
-    sensitivity. The representation shows nothing.
-    """
-
-    query: Query
-    answered: Answered | None
-    sensitivity: Sensitivity | None = None
-    statistic: Statistic | None = None
-    design: AnyDesign | StatisticDesign | None = None
-    noisy: Codes | None = None
-
-    def __repr__(self) -> str:
-        return "QueryRun(confidential)"
-
-    @property
-    def made(self) -> AnyDesign | StatisticDesign:
-        """The designed mechanism.
-
-        Raises:
-            TypeError: the stage has not run.
-        """
-        if self.design is None:
-            raise TypeError("a stage of the street was left out")
-        return self.design
-
-    @property
-    def codes(self) -> Codes:
-        """The true answer codes."""
-        return reached(reached(self.answered).codes)
-
-    def drawn(self, source: RandomBytes) -> QueryRun:
-        """The run with noisy answers and without the true ones."""
-        design = self.made
-        if isinstance(design, StatisticDesign):
-            noisy = self._drawn_on_statistic(design.mechanism, source)
-        else:
-            noisy = design.mechanism.draw(self.codes, source)
-        # The true answers go in the same step, so that no later stage can publish them.
-        return replace(self, answered=None, noisy=noisy)
-
-    def _drawn_on_statistic(self, mechanism: StatisticMechanism, source: RandomBytes) -> Codes:
-        from release.queries.contributions import Contributions, statistics_in_blocks
-
-        contributed = reached(self.answered).contributed
-        if not isinstance(contributed, Contributions):
-            raise TypeError("noise on the statistic needs sums")
-        blocks = statistics_in_blocks(contributed, self.query, reached(self.statistic))
-        drawn = [mechanism.draw(block, source) for block in blocks]
-        return np.concatenate([np.zeros((0, mechanism.outputs), dtype=np.int64), *drawn])
-
-
-def reached(value: T | None) -> T:
-    """The result of a stage that has run.
-
-    Raises:
-        TypeError: the stage has not run.
-    """
-    if value is None:
-        raise TypeError("a stage of the street was left out")
-    return value
 
 
 Watch: TypeAlias = Callable[[int, int, str], None]
@@ -261,7 +176,7 @@ def run_release(
             ):
                 runs = step("answer", answer, tables, spec_file, chosen.watch)
                 if chosen.is_audited:
-                    noted = step("note", note_inputs, tables, declared, began)
+                    noted = step("note", note_inputs, tables, declared, began, runs)
             runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
             runs = step("seen", design_seen, runs, unseen, chosen)
             prepared = step("prepare", prepare, publication, spec_file, runs, price, about)
@@ -463,11 +378,31 @@ def answer_query(tables: Loaded, spec_file: SpecFile, query: Query) -> QueryRun:
     return QueryRun(query, Answered(contributed, codes))
 
 
-def note_inputs(tables: Loaded, spec_file: SpecFile, began: str) -> Noted:
+def note_inputs(
+    tables: Loaded, spec_file: SpecFile, began: str, runs: tuple[QueryRun, ...]
+) -> Noted:
     """Note for the auditor what the answers were computed from; reads the inputs once more."""
-    from release.tables.duckdb import Tables
+    from release.bundle.evidence.record import LeftOut
+    from release.facts.noted import reasons_of_run
+    from release.queries.engines.base import HereTables
 
-    noted = note(spec_file, began, tables.set_aside if isinstance(tables, Tables) else None)
+    set_aside, left_out = None, None
+    if isinstance(tables, HereTables):
+        set_aside = tables.set_aside
+        # What cannot be counted here refuses no run: its answers are there.
+        with suppress(ReleaseError):
+            left_out = [
+                LeftOut(
+                    of=reason.of,
+                    words=reason.words,
+                    count=reason.count,
+                    whole=reason.whole,
+                    noun=reason.noun,
+                    example=reason.example,
+                )
+                for reason in reasons_of_run(tables, spec_file, runs)
+            ]
+    noted = note(spec_file, began, set_aside, left_out)
     # What was noted has to be what was answered.
     tables.check_unchanged()
     return noted

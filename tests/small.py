@@ -13,9 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
+from release.at_work import QueryRun, reached
 from release.bundle.tables.answers import released_bytes, stated_interval
 from release.exact.sensitivity import Sensitivity
-from release.pipeline import QueryRun, find_sensitivity, reached
+from release.pipeline import find_sensitivity
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.profiles import Keys
 from release.queries.registry import statistic_of

@@ -398,3 +398,25 @@ def _check_declared(
             for key, row in cells.items():
                 assert row["rounded"] == row["answer"] == row["low"] == row["high"] == declared[key]
                 assert row["standard_error"] == 0
+
+
+def misspelt() -> Tabulated:
+    """Of a category that is misspelt, an area of no row, a declared number that is wrong."""
+    plain = {
+        "name": "pl",
+        "table": "persons",
+        "hierarchy": {"file": "areas.csv", "levels": ["state", "tract"]},
+        "attributes": {"race": ["a", "bee"]},
+        "publish": {"state": [[], ["race"]], "tract": [[]]},
+        "constraints": [{"level": "state", "margin": [], "file": "totals.csv"}],
+    }
+    races = ["a"] * 40 + ["be"] * 3
+    rows = [
+        {"person": f"p{i}", "tract": "t1", "race": race, "size": 1} for i, race in enumerate(races)
+    ]
+    files = {
+        "areas.csv": [["state", "tract"], ["s", "t1"], ["s", "t2"]],
+        "totals.csv": [["state", "count"], ["s", "43"]],
+    }
+    spec = plain_spec([plain], neighbors="add_remove", budget=("2", "0"))
+    return Tabulated(spec, rows, files)

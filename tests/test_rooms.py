@@ -35,6 +35,8 @@ ROOMS = (
     "verification",
     "planning",
     "analysis",
+    "at_work",
+    "facts",
     "rehearsal",
     "pipeline",
     "audit",

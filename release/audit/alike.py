@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from release.at_work import QueryRun, reached
 from release.audit.program import Answers, Program, Seen, truth_of
 from release.audit.storing import FORMS, case_lines
 from release.audit.tables import Case
@@ -13,7 +14,6 @@ from release.audit.verdict import Finding, Verdict
 from release.audit.words import Stream
 from release.errors import ReleaseError
 from release.exact.domain import Codes
-from release.pipeline import QueryRun, reached
 
 MOST_WORDS = 120
 

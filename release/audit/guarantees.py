@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from release.at_work import QueryRun
 from release.audit.laws import (
     DRAWS,
     DRAWS_ALONE,
@@ -18,7 +19,6 @@ from release.audit.storing import case_lines
 from release.audit.tables import Case, Cases
 from release.audit.verdict import Finding, Verdict
 from release.budget.cost import Charge, Charges
-from release.pipeline import QueryRun
 from release.spec.load import SpecFile
 
 

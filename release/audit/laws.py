@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from release.at_work import Answered, QueryRun
 from release.audit.words import (
     Drawing,
     ExhaustedError,
@@ -32,7 +33,6 @@ from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
-from release.pipeline import Answered, QueryRun
 
 Truth: TypeAlias = tuple[int, ...]
 AnyMechanism: TypeAlias = Mechanism | StatisticMechanism

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from release import pipeline
+from release.at_work import QueryRun, reached
 from release.audit.elsewhere import noting
 from release.audit.storing import emptied, rewritten, write_spec, write_tables
 from release.audit.tables import Case
@@ -35,7 +36,7 @@ from release.errors import BudgetError, ReleaseError
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.noise.cache import DesignCache
-from release.pipeline import Options, QueryRun
+from release.pipeline import Options
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.read import read_spec
 from release.records.keys.files import FileSigner
@@ -221,7 +222,7 @@ class Program:
         output.is_system = source is SYSTEM
         if self._given is None:
             drawn = cast("tuple[QueryRun, ...]", function(publication, runs, Stream("given")))
-            self._given = tuple(pipeline.reached(run.noisy) for run in drawn)
+            self._given = tuple(reached(run.noisy) for run in drawn)
             return cast("T", drawn)
         frozen = []
         for run, codes in zip(runs, self._given, strict=True):
@@ -234,7 +235,7 @@ def truth_of(run: QueryRun) -> Codes:
     """The integers that a query's noise is put on, one row a cell."""
     if run.statistic is None:
         return run.codes.reshape(-1, 1)
-    contributed = pipeline.reached(run.answered).contributed
+    contributed = reached(run.answered).contributed
     if not isinstance(contributed, Contributions):
         raise TypeError("noise on the statistic needs sums")
     blocks = list(statistics_in_blocks(contributed, run.query, run.statistic))

@@ -182,8 +182,10 @@ Abort Named drawn:bool reason?:refused|storage|interrupted|internal|cut-off|aban
 Skip Named reason:REASON; Revise Skip by:str
 Opening Committed key:DIGEST; Openings openings:str>Opening release_id,schema:str
 Inputs table:str files:Opening*; Put_aside table,rule,column:str count:int
+Left_out of,words,noun,example:str count,whole:int
 Audited schema,release_id:str sequence:int|null began,prepared:INSTANT run:HEX|null
-    actor,approver?:PERSON inputs:Inputs* set_aside:Put_aside*|null signature?:BASE64
+    actor,approver?:PERSON inputs:Inputs* set_aside:Put_aside*|null left_out:Left_out*|null
+    signature?:BASE64
 """
 ALIASES = {
     "BOUNDED": "/every mechanism|modular noise|noise on the integers",
@@ -2255,7 +2257,8 @@ class Release:
         signed = self.sequence is not None
         right = signed == (plain["run"] is not None) == ("signature" in plain)
         need(right, AUDIT, "run, signature")
-        right = all(each["count"] >= 1 for each in plain["set_aside"] or ())
+        counted = [*(plain["set_aside"] or ()), *(plain["left_out"] or ())]
+        right = all(each["count"] >= 1 for each in counted)
         need(right and plain["began"] <= plain["prepared"], AUDIT, "set_aside, times")
         keys = set(self.trust.keys)
         if self.ledger is not None:

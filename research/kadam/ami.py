@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from release.at_work import reached
 from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
-from release.pipeline import answer, find_sensitivity, load, reached
+from release.pipeline import answer, find_sensitivity, load
 from release.queries.kinds.binned import BinnedQuery
 from release.queries.read import read_spec
 from release.spec.losses import loss_of

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from release.at_work import QueryRun
 from release.audit.guarantees import Guarantees
 from release.audit.laws import AnyMechanism, CellLaw, Laws, Truth
 from release.audit.program import Answers, Program
@@ -33,7 +34,7 @@ from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top.canonical import CanonicalTop
 from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
 from release.exact.statistics.top.peeled import PeeledTop
-from release.pipeline import QueryRun, charges_of
+from release.pipeline import charges_of
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.query import Query

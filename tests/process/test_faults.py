@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from release.at_work import QueryRun
 from release.budget.ledger import (
     Abort,
     Commit,
@@ -24,7 +25,7 @@ from release.budget.ledger import (
 from release.errors import ReleaseError
 from release.exact.sampling import RandomBytes
 from release.operate.operations import Place, deliver_all, recover_all
-from release.pipeline import Options, QueryRun, auditor_bundle, run_release
+from release.pipeline import Options, auditor_bundle, run_release
 from release.records.keys.files import create_key
 from release.records.stores import open_store
 from release.verification.provenance import own_trust

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 
-from release.pipeline import QueryRun
+from release.at_work import QueryRun
 from release.queries.tabulations.table_count import CENTER
 from release.records.hashes import sha256
 from tests.attempts import Tried

@@ -20,13 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from release.at_work import reached
 from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.gap_table import TOTAL, GapTable, states
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.noise.on_statistic import design_on_statistic
-from release.pipeline import answer, load, reached
+from release.pipeline import answer, load
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import read_spec

@@ -52,6 +52,7 @@ def audited(run: str | None = RUN, sequence: int | None = 1) -> AuditRecord:
         "actor": "ada",
         "inputs": [],
         "set_aside": None,
+        "left_out": None,
     }
     return AuditRecord.model_validate(plain)
 

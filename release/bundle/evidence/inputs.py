@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from release.bundle.evidence.people import now, people
-from release.bundle.evidence.record import AuditRecord, InputRecord, SetAside
+from release.bundle.evidence.record import AuditRecord, InputRecord, LeftOut, SetAside
 from release.bundle.evidence.signed import signed
 from release.errors import DataError
 from release.records.hashes import commit_chunks
@@ -35,6 +35,7 @@ class Noted:
     began: str
     inputs: tuple[InputRecord, ...]
     set_aside: tuple[SetAside, ...] | None
+    left_out: tuple[LeftOut, ...] | None
 
     def __repr__(self) -> str:
         return "Noted(confidential)"
@@ -46,9 +47,14 @@ def is_asked() -> bool:
 
 
 def note(
-    spec_file: SpecFile, began: str, set_aside: Callable[[str], dict[tuple[str, str], int]] | None
+    spec_file: SpecFile,
+    began: str,
+    set_aside: Callable[[str], dict[tuple[str, str], int]] | None,
+    left_out: Sequence[LeftOut] | None,
 ) -> Noted:
     """Note the inputs of a run; ``set_aside`` counts what was set aside of a table.
+
+    ``left_out`` is what the answers leave out of the tables, where it was counted.
 
     Raises:
         ReleaseError: a file cannot be read any more.
@@ -63,7 +69,12 @@ def note(
             # The format has no count of 0.
             if count:
                 aside.append(SetAside(table=name, rule=rule, column=column, count=count))
-    return Noted(began, tuple(inputs), None if set_aside is None else tuple(aside))
+    return Noted(
+        began,
+        tuple(inputs),
+        None if set_aside is None else tuple(aside),
+        None if left_out is None else tuple(left_out),
+    )
 
 
 def _commitments(name: str, source: Source) -> Iterator[Opening]:
@@ -106,5 +117,6 @@ def audit_bytes(
         approver=who.approver,
         inputs=list(noted.inputs),
         set_aside=None if noted.set_aside is None else list(noted.set_aside),
+        left_out=None if noted.left_out is None else list(noted.left_out),
     )
     return canonical(signed(record, signer))

@@ -39,6 +39,17 @@ class SetAside(Record):
     count: int = Field(ge=1, description="how many rows, or values that were made missing")
 
 
+class LeftOut(Record):
+    """What the answers leave out of the tables, or change: a line at the head of ``check``."""
+
+    of: str = Field(description="the table or query")
+    words: str = Field(description="what happens to them, for people")
+    count: int = Field(ge=1, description="how many")
+    whole: int = Field(ge=0, description="of how many")
+    noun: str = Field(description="what they are: `rows`, `lines`, `values`, …")
+    example: str = Field(description="the cell that it changes most, for people; or empty")
+
+
 class AuditRecord(SignedRecord):
     """``audit.json`` of the auditor bundle."""
 
@@ -55,4 +66,8 @@ class AuditRecord(SignedRecord):
     inputs: list[InputRecord] = Field(description="one object for each table")
     set_aside: list[SetAside] | None = Field(
         description="what was set aside; null where the engine does not count it"
+    )
+    left_out: list[LeftOut] | None = Field(
+        description="what the answers leave out, the largest shares first; null where it was not "
+        "counted"
     )

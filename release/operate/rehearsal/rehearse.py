@@ -16,31 +16,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from release.at_work import Answered, QueryRun, reached
 from release.budget.cost import Charges
 from release.bundle.cautions import cautions
 from release.errors import ReleaseError
+from release.facts.models import QueryFacts, TableFacts
+from release.facts.queries import query_facts
+from release.facts.tabulations import tabulation_facts
+from release.facts.values import table_facts
 from release.noise.cache import DesignCache
 from release.noise.design import GAP
 from release.noise.refusal import Made
 from release.noise.stage import design_all
 from release.noise.unseen import Unseen, find_unseen
 from release.operate.rehearsal.folder import Destination
-from release.operate.rehearsal.models import QueryFacts, TableFacts
-from release.operate.rehearsal.queries import query_facts
-from release.operate.rehearsal.tabulations import tabulation_facts
 from release.operate.rehearsal.text import Rehearsal
-from release.operate.rehearsal.values import table_facts
 from release.pipeline import (
-    Answered,
     Options,
-    QueryRun,
     answer_query,
     charges_of,
     decide,
     decide_found,
     design_seen,
     moved,
-    reached,
 )
 from release.queries.engines.base import HereTables
 from release.queries.tabulations.answers import true_codes

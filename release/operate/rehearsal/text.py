@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from release.errors import ReleaseError, shown
-from release.operate.rehearsal.left_out import Reason, left_out
-from release.operate.rehearsal.models import (
+from release.facts.left_out import Reason, left_out
+from release.facts.models import (
     ColumnFacts,
     Confidential,
     KeyFacts,

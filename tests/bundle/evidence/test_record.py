@@ -18,7 +18,9 @@ from release.bundle.evidence.record import AUDIT
 from release.errors import VerificationError
 from release.operate.journal import Journal
 from release.operate.operations import Place, Run, release_period
+from release.operate.rehearsal.rehearse import check_run
 from release.pipeline import Options
+from release.queries.read import read_spec
 from release.records.hashes import encoded
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
@@ -28,6 +30,7 @@ from release.verification.checks import Level
 from release.verification.provenance import Trust
 from release.verification.verifier import Verdict, verify
 from tests.small import UNSIGNED, Row, Small, query
+from tests.tabulated import misspelt
 
 Plain = dict[str, Any]
 Change = Callable[[Plain], object]
@@ -149,6 +152,7 @@ def signed_again(plain: Plain, signer: Signer) -> None:
     plain["signature"] = encoded(signer.sign(rfc8785.dumps(plain)))
 
 
+LEFT_OUT = {"of": "rows", "words": "x", "count": 1, "whole": 2, "noun": "rows", "example": ""}
 CHANGES: dict[str, tuple[Change, str]] = {
     "another release": (lambda p: p.update(release_id="other"), "release"),
     "another entry": (lambda p: p.update(sequence=0), "release|sequence"),
@@ -163,6 +167,8 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "signature",
     ),
     "an end before the begin": (lambda p: p.update(prepared="2000-01-01T00:00:00Z"), "times"),
+    "another share": (lambda p: p.update(left_out=[LEFT_OUT]), "signature"),
+    "a share of nothing": (lambda p: p.update(left_out=[{**LEFT_OUT, "count": 0}]), "schema|set_"),
     "another form": (lambda p: p.update(more="x"), "fields|schema"),
     "no time": (lambda p: p.update(began="yesterday"), "form|schema"),
     "a count of nothing": (
@@ -234,6 +240,48 @@ def test_rows_that_were_set_aside_are_counted(tmp_path: Path) -> None:
         ("not a integer", "day"): 1,
         ("contract", ""): 2,
     }
+
+
+@pytest.mark.parametrize("asked", [GLOBAL, SEEN, query("binned", sensitivity="global")])
+def test_what_the_answers_leave_out_stands_there_as_check_says_it(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    """Of several rows a unit, one of them in no cell, and one without a value."""
+    unit = {"unit": "u0", "place": "c", "day": 1, "kind": 1}
+    rows: list[Row] = [*ROWS, {**unit, "wh": 5}, {**unit, "wh": None}, {**unit, "wh": 10**6}]
+    Small(rows, [asked]).write(tmp_path)
+    release_into(tmp_path)
+    said = check_run(read_spec(tmp_path / "spec.yaml")).left_out
+    assert said
+    noted = [
+        {
+            "of": reason.of,
+            "words": reason.words,
+            "count": reason.count,
+            "whole": reason.whole,
+            "noun": reason.noun,
+            "example": reason.example,
+        }
+        for reason in said
+    ]
+    assert audit_of(tmp_path)["left_out"] == noted
+
+
+def test_what_a_tabulation_leaves_out_stands_there_as_check_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from release.pipeline import run_release
+
+    monkeypatch.setenv("DP_RELEASE_AUDIT", "1")
+    spec = misspelt().write(tmp_path)
+    run_release(spec, tmp_path / "out")
+    said = check_run(read_spec(spec)).left_out
+    (audit,) = (tmp_path / "out").rglob(AUDIT)
+    noted = json.loads(audit.read_bytes())["left_out"]
+    assert [(one["of"], one["words"], one["count"]) for one in noted] == [
+        (reason.of, reason.words, reason.count) for reason in said
+    ]
+    assert said
 
 
 def test_a_release_that_nobody_signs_has_an_unsigned_record(

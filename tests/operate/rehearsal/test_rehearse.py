@@ -19,7 +19,7 @@ from release.operate.rehearsal.rehearse import check_run
 from release.operate.rehearsal.text import FIRST_LINE, Rehearsal, _counted, lines_of
 from release.queries.read import read_spec
 from tests.small import Row, Small, joint, part, query
-from tests.tabulated import Tabulated, plain_spec
+from tests.tabulated import Tabulated, misspelt
 
 HOMES: list[Row] = [
     {"unit": f"u{i}", "place": place, "day": 1, "kind": i % 4, "wh": i}
@@ -343,26 +343,7 @@ def test_a_long_list_is_cut_on_the_terminal_and_whole_in_json(
 
 def test_a_tabulation_is_rehearsed(tmp_path: Path) -> None:
     """A category that is misspelt, an area of no row, a declared number that is wrong."""
-    plain = {
-        "name": "pl",
-        "table": "persons",
-        "hierarchy": {"file": "areas.csv", "levels": ["state", "tract"]},
-        "attributes": {"race": ["a", "bee"]},
-        "publish": {"state": [[], ["race"]], "tract": [[]]},
-        "constraints": [{"level": "state", "margin": [], "file": "totals.csv"}],
-    }
-    races = ["a"] * 40 + ["be"] * 3
-    rows = [
-        {"person": f"p{i}", "tract": "t1", "race": race, "size": 1} for i, race in enumerate(races)
-    ]
-    files = {
-        "areas.csv": [["state", "tract"], ["s", "t1"], ["s", "t2"]],
-        "totals.csv": [["state", "count"], ["s", "43"]],
-    }
-    tabulated = Tabulated(
-        plain_spec([plain], neighbors="add_remove", budget=("2", "0")), rows, files
-    )
-    found = rehearsed(tabulated, tmp_path)
+    found = rehearsed(misspelt(), tmp_path)
     assert found.refusals == ()
     (facts,) = found.queries
     tracts, race = facts.keys

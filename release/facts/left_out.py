@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from release.operate.rehearsal.models import Confidential, QueryFacts, TableFacts
+from release.facts.models import Confidential, QueryFacts, TableFacts
 
 LOUD = Fraction(1, 100)
 """A larger share stands in capitals."""

@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from release.at_work import QueryRun, reached
 from release.bundle.answer_units import answer_unit
 from release.exact.domain import Codes, Topology
+from release.facts.models import Told
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
-from release.operate.rehearsal.models import Told
-from release.pipeline import QueryRun, reached
 from release.planning.plan import Candidate, candidate
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.nearness import nearness_of

@@ -9,11 +9,11 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.tables.cone import coarsened
 from release.exact.tables.structure import Margin
+from release.facts.cells import told_of_table
+from release.facts.models import Cut, KeyFacts, QueryFacts, Told
+from release.facts.values import key_facts
 from release.noise.tables.opened import margins_of_error, publication_of
 from release.noise.unseen import Unseen
-from release.operate.rehearsal.cells import told_of_table
-from release.operate.rehearsal.models import Cut, KeyFacts, QueryFacts, Told
-from release.operate.rehearsal.values import key_facts
 from release.queries.engines.base import HereTables
 from release.queries.tabulations.measuring import condition_of
 from release.spec.load import SpecFile

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from release.operate.rehearsal.models import (
+from release.facts.models import (
     ColumnFacts,
     JoinFacts,
     KeyFacts,

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from release.at_work import QueryRun, reached
 from release.bundle.answer_units import answer_unit
 from release.exact.domain import Topology
 from release.exact.sensitivity import Sensitivity
-from release.operate.rehearsal.cells import told_by
-from release.operate.rehearsal.models import Cut, QueryFacts
-from release.operate.rehearsal.values import key_facts
-from release.pipeline import QueryRun, reached
+from release.facts.cells import told_by
+from release.facts.models import Cut, QueryFacts
+from release.facts.values import key_facts
 from release.queries.base import SummedQuery
 from release.queries.contributions import Contributions
 from release.queries.engines.base import HereTables
@@ -31,7 +31,9 @@ def query_facts(
     Cost: one pass for its totals, and a grouping for each key column and each bound that binds.
     """
     told = None if run is None or run.design is None else told_by(run)
-    sensitivity = None if run is None or not query.is_empirical else _sensitivity_text(run)
+    sensitivity = None
+    if query.is_empirical and run is not None and run.sensitivity is not None:
+        sensitivity = _sensitivity_text(run)
     if query.runs_again:
         # A statement of the curator's own: which rows it reads is not known.
         return QueryFacts(query.name, sensitivity=sensitivity, told=() if told is None else (told,))
