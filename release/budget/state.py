@@ -37,7 +37,7 @@ from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WI
 from release.errors import LedgerError
 from release.records.files import read_plain
 from release.records.hashes import decoded, sha256
-from release.records.merkle import Peaks, leaf_hash, root
+from dp_release_verify.merkle import Peaks, leaf_hash, root
 from release.records.models import canonical, parse_plain
 from release.records.signing import PublicKey, SignatureError
 

@@ -23,7 +23,7 @@ from release.records.hashes import sha256
 from release.records.models import Environment, RuntimeExtra, Software
 from release.version import VERSION
 
-PACKAGES = ("flows", "release")
+PACKAGES = ("dp_release_verify", "flows", "release")
 """The packages of the wheel, side by side in one folder."""
 _SAMPLES = ("release", "samples")
 """A folder of the wheel alone: the build copies data there, and a checkout has it elsewhere."""

@@ -31,7 +31,7 @@ from release.budget.ledger import (
 )
 from release.errors import LedgerError
 from release.records.keys.files import FileSigner
-from release.records.merkle import inclusion_proof, root
+from dp_release_verify.merkle import inclusion_proof, root
 from release.records.signing import sign_note
 
 SIGNER, OTHER = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))

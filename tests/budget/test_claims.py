@@ -224,7 +224,7 @@ def forged(ledger: Ledger, how: str) -> bytes:
     files = read.files if how == "a checkpoint of the size before" else (*read.files, data)
     leaves = replay_files(read.files).leaves
     if len(files) > len(read.files):
-        from release.records.merkle import leaf_hash
+        from dp_release_verify.merkle import leaf_hash
 
         leaves = [*leaves, leaf_hash(data)]
     note = sign_note(checkpoint_text(NAME, leaves), signer, NAME)

@@ -44,7 +44,7 @@ from release.budget.ledger import (
 )
 from release.errors import BudgetError, LedgerError, ReleaseError
 from release.records.keys.files import FileSigner
-from release.records.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
+from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.records.models import canonical
 from release.records.signing import sign_note
 from tests.conftest import PROJECT

@@ -41,7 +41,7 @@ from release.budget.state import entry_file
 from release.errors import LedgerError, ReleaseError
 from release.operate.delivery import check_witness, deliver_ledger
 from release.records.keys.files import FileSigner
-from release.records.merkle import grown_peaks, inclusion_proof, leaf_hash, root
+from dp_release_verify.merkle import grown_peaks, inclusion_proof, leaf_hash, root
 from release.records.signing import sign_note
 from release.records.stores import open_store
 from tests.budget.test_claims import killed_before, machines

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.records.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
+from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 
 # The leaves and roots that implementations of certificate transparency share as test data.
 LEAVES = [

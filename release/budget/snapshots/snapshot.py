@@ -21,7 +21,7 @@ from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WI
 from release.budget.state import Before, Replayed, State, entry_file, open_account, read_entry
 from release.errors import ReleaseError
 from release.records.hashes import decoded, encoded, sha256
-from release.records.merkle import grown_peaks
+from dp_release_verify.merkle import grown_peaks
 from release.records.models import canonical
 from release.records.signing import PublicKey, SignatureError, Signer, open_note, sign_note
 

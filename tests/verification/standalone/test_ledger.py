@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from release.exact.composition.renyi import most_moments
 from release.records.keys.cosignatures import cosigned, witness_key
 from release.records.keys.files import FileSigner
-from release.records.merkle import inclusion_proof, root
+from dp_release_verify.merkle import inclusion_proof, root
 from release.records.signing import sign_note
 from release.verification import standalone
 from tests.verification.standalone.alone import Plain, refused

@@ -1,0 +1,1 @@
+"""Verifies a release of dp-release from its files, with the standard library alone."""

@@ -1,0 +1,1 @@
+"""Tests of the verifier that is a package of its own."""
