@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from dp_release_verify.merkle import inclusion_proof, root
 from release.budget.checkpoint import (
     CHECKPOINT,
     check_checkpoint,
@@ -31,7 +32,6 @@ from release.budget.ledger import (
 )
 from release.errors import LedgerError
 from release.records.keys.files import FileSigner
-from dp_release_verify.merkle import inclusion_proof, root
 from release.records.signing import sign_note
 
 SIGNER, OTHER = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.budget.checkpoint import checkpoint_text
 from release.budget.ledger import (
     CHECKPOINT,
@@ -44,7 +45,6 @@ from release.budget.ledger import (
 )
 from release.errors import BudgetError, LedgerError, ReleaseError
 from release.records.keys.files import FileSigner
-from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.records.models import canonical
 from release.records.signing import sign_note
 from tests.conftest import PROJECT

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dp_release_verify.merkle import grown_peaks, inclusion_proof, leaf_hash, root
 from release.budget.checkpoint import CHECKPOINT, checkpoint_of, ledger_proof, open_proof
 from release.budget.ledger import (
     Ledger,
@@ -41,7 +42,6 @@ from release.budget.state import entry_file
 from release.errors import LedgerError, ReleaseError
 from release.operate.delivery import check_witness, deliver_ledger
 from release.records.keys.files import FileSigner
-from dp_release_verify.merkle import grown_peaks, inclusion_proof, leaf_hash, root
 from release.records.signing import sign_note
 from release.records.stores import open_store
 from tests.budget.test_claims import killed_before, machines

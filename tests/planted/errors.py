@@ -27,7 +27,7 @@ class Planted:
     Attributes:
         name: of the error.
         group: what the mistake is about.
-        module: the file below ``release/``.
+        module: the file below ``release/``, or with the name of another package.
         old: the text that is replaced, which stands once in the module.
         new: the replacement.
         specs: the names of the specs that show it, of :mod:`tests.planted.specs`.
@@ -853,7 +853,7 @@ _LEDGER = (
     ),
     *_files(
         "ledger",
-        "records/merkle.py",
+        "dp_release_verify/merkle.py",
         (
             "the path to a leaf begins at the root",
             "return path[::-1]",

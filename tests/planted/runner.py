@@ -29,6 +29,8 @@ PROJECT = Path(__file__).parent.parent.parent
 STANDALONE = PROJECT / "release" / "verification" / "standalone.py"
 WORKER = Path(__file__).with_name("worker.py")
 CLEAN = "nothing"
+PACKAGES = ("release", "dp_release_verify")
+"""The writer, and what it shares with the verifier."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,20 @@ def planted(error: Planted, text: str) -> str:
 
 def copy_with(error: Planted | None, base: Path, copy: Path) -> None:
     """Make a copy of the package in ``base`` with one change, or with none."""
-    shutil.copytree(base / "release", copy / "release", copy_function=os.link)
+    for package in PACKAGES:
+        shutil.copytree(base / package, copy / package, copy_function=os.link)
     if error is not None:
-        path = copy / "release" / error.module
+        path = place_of(error.module, copy)
         text = planted(error, path.read_text("utf-8"))
         # A new file: the other copies are linked to the old one.
         path.unlink()
         path.write_text(text, "utf-8")
+
+
+def place_of(module: str, folder: Path) -> Path:
+    """The file of a module: of the writer, unless it is named with another package."""
+    package = module.partition("/")[0]
+    return folder / module if package in PACKAGES else folder / "release" / module
 
 
 def write_specs(names: Sequence[str], folder: Path) -> None:
@@ -118,8 +127,9 @@ def job(name: str, specs: Sequence[str], inputs: Path, copy: Path) -> dict[str, 
 
 def run(errors: Sequence[Planted], folder: Path, *, with_clean: bool = True) -> Iterator[Outcome]:
     """Run every error's specs, and without any error all specs; ``folder`` is left full."""
-    compileall.compile_dir(str(PROJECT / "release"), quiet=2)
-    shutil.copytree(PROJECT / "release", folder / "base" / "release")
+    for package in PACKAGES:
+        compileall.compile_dir(str(PROJECT / package), quiet=2)
+        shutil.copytree(PROJECT / package, folder / "base" / package)
     given: list[tuple[str, Planted | None, Sequence[str]]] = []
     given += [(error.name, error, error.specs) for error in errors]
     if with_clean:

@@ -7,12 +7,12 @@ from collections import Counter
 from tests.audit.leaks import LEAKS
 from tests.conftest import PROJECT
 from tests.planted.errors import ERRORS, SeenBy
-from tests.planted.runner import planted
+from tests.planted.runner import place_of, planted
 
 
 def test_every_error_can_be_planted() -> None:
     for error in ERRORS:
-        text = (PROJECT / "release" / error.module).read_text("utf-8")
+        text = place_of(error.module, PROJECT).read_text("utf-8")
         compile(planted(error, text), error.module, "exec")
     assert max(Counter(error.name for error in ERRORS).values()) == 1
     by_files = [error for error in ERRORS if error.seen_by is SeenBy.FILES]

@@ -62,7 +62,7 @@ installs = pytest.mark.skipif(
 
 
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "MANIFEST.in")
-FOLDERS = ("release", "flows", "research", "data", "schemas")
+FOLDERS = ("release", "dp_release_verify", "flows", "research", "data", "schemas")
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +116,12 @@ def metadata(wheel: Path) -> Message:
         return email.message_from_bytes(archive.read(name))
 
 
-def test_the_wheel_has_its_two_commands(wheel: Path) -> None:
+def test_the_wheel_has_its_commands(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
         text = archive.read(name).decode()
     assert "dp-release = release.cli.main:process" in text
+    assert "dp-release-verify = dp_release_verify.__main__:command" in text
     assert "dp-release-reproduce = research.__main__:run" in text
 
 

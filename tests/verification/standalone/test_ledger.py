@@ -13,10 +13,10 @@ import pytest
 import rfc8785
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from dp_release_verify.merkle import inclusion_proof, root
 from release.exact.composition.renyi import most_moments
 from release.records.keys.cosignatures import cosigned, witness_key
 from release.records.keys.files import FileSigner
-from dp_release_verify.merkle import inclusion_proof, root
 from release.records.signing import sign_note
 from release.verification import standalone
 from tests.verification.standalone.alone import Plain, refused
