@@ -15,7 +15,7 @@ from pathlib import Path
 from dp_release_verify import canonical, forms, merkle
 from dp_release_verify.digests import decoded, encoded, read_file, sha256
 from dp_release_verify.errors import Refused, refuse_unless
-from dp_release_verify.losses import LONGEST, PARTS
+from dp_release_verify.losses import LONGEST, PARTS, SHORTEST_STEP
 from dp_release_verify.signatures import (
     SignatureError,
     VerifierKey,
@@ -310,7 +310,8 @@ def check_cap(file: str, cap: forms.Cap) -> None:
             values = slot.profile.values
             falls = values == sorted(values, reverse=True) and values[0] <= PARTS
             need(falls and len(values) <= LONGEST + 1, slot.name, "values that do not rise")
-            need(0 < slot.profile.step <= 100, slot.profile.step, "a step up to 100")
+            right = SHORTEST_STEP <= slot.profile.step <= 100
+            need(right, float(slot.profile.step), "a step from 10^-30 to 100")
 
 
 def moment_cap(file: str, cap: forms.Cap) -> Fraction:

@@ -22,8 +22,11 @@ from dp_release_verify.canonical import SCALE, above_e, below_e
 PARTS = 10**28
 LONGEST = 2**14
 LARGEST_LOSS = 100
+SHORTEST_STEP = Fraction(1, 10**30)
+"""Shorter steps are below what the bounds of e^ε can tell apart."""
+
 _SMALL = 10**6
-_MOST_COMPOSED = 2**16
+MOST_COMPOSED = 2**16
 
 Profile: TypeAlias = list[int]
 """Upper bounds of δ at the losses 0, h, 2h, …; the last repeats for ever."""
@@ -115,6 +118,30 @@ def largest(profiles: list[Profile], step: Fraction) -> Profile:
     return values
 
 
+def rough_profile(delta: Callable[[Fraction], Fraction], step: Fraction) -> Profile:
+    """The profile of a law whose δ is known at any ε, from few of these, joined by chords.
+
+    δ is convex in e^loss, so a chord between two losses lies above it.
+    """
+    places, found = [0, 1], [delta(Fraction(0)), delta(step)]
+    most = min(LONGEST - 1, int(LARGEST_LOSS / step))
+    while found[-1] > 0 and 4 * places[-1] <= most:
+        places.append(4 * places[-1])
+        found.append(delta(places[-1] * step))
+    values: Profile = []
+    for (a, x), (b, y) in pairwise(zip(places, found, strict=True)):
+        for place in range(a, b):
+            share = Fraction(1)
+            spread = below_e(b * step) - above_e(a * step)
+            if spread > 0:
+                share = Fraction(above_e(b * step) - below_e(place * step), spread)
+            value = ceil(PARTS * (y + min(Fraction(1), share) * (x - y)))
+            # Where bounds of e^ε lie on the wrong sides, the value before is one too.
+            values.append(min([PARTS, value, *values[-1:]]))
+    values.append(min(PARTS, ceil(PARTS * found[-1])))
+    return largest([values], step)
+
+
 @dataclass(frozen=True)
 class Losses:
     """A law of privacy losses: masses at low·h, (low + 1)·h, …, and at an infinite loss."""
@@ -155,6 +182,27 @@ class Losses:
         masses[first] += bottom
         infinite = -(-lost // PARTS) + top
         return Losses(self.step, self.low + other.low + first, masses[first:], infinite)
+
+    def coarser(self, factor: int) -> Losses:
+        """The same on a grid whose steps are so many times as long.
+
+        A mass between two losses of the new grid is divided among both, so that neither the whole
+        nor the mean of e^loss is less.
+        """
+        wide = factor * self.step
+        above, under = above_e(wide) - SCALE, below_e(wide) - SCALE
+        masses: Counter[int] = Counter()
+        for place, mass in enumerate(self.masses, self.low):
+            upper = -(-place // factor)
+            gap = (upper * factor - place) * self.step
+            stays = 1 - Fraction(below_e(gap) - SCALE, above)
+            falls = min(Fraction(1), Fraction(above_e(gap) - SCALE, under))
+            masses[upper] += ceil(mass * stays)
+            if gap:
+                masses[upper - 1] += ceil(mass * falls)
+        low = min(masses)
+        filled = [masses[place] for place in range(low, max(masses) + 1)]
+        return Losses(wide, low, filled, self.infinite)
 
     def repeated(self, times: int) -> Losses:
         """So many of these together."""
@@ -231,29 +279,51 @@ def composed(counted: Iterable[tuple[Losses, int]]) -> Losses:
     return waiting[0]
 
 
-CellProfile: TypeAlias = Callable[[int, Fraction], Profile | None]
-"""The profile of a cell that moves by so much, on a grid; none where that is too much work."""
+CellProfile: TypeAlias = Callable[[int, Fraction], Profile]
+"""The profile of a cell that moves by so much, on a grid."""
 
 
 def profile_of_patterns(
     cell: CellProfile, patterns: list[tuple[int, ...]], step: Fraction
-) -> Profile | None:
-    """The largest profile of all that one unit can do; none where that is too much work."""
-    cells: dict[int, Profile] = {}
+) -> Profile:
+    """The largest profile of all that one unit can do."""
+    cells = {}
     for far in {far for pattern in patterns for far in pattern}:
-        found = cell(far, step)
-        if found is None:
-            return None
-        cells[far] = found
+        cells[far] = cell(far, step)
     profiles = []
     for pattern in patterns:
         if len(pattern) == 1:
             profiles.append(cells[pattern[0]])
             continue
         longest = max(len(cells[far]) for far in pattern)
-        if longest * (isqrt(len(pattern)) + 1) > _MOST_COMPOSED:
-            return None
-        counted = sorted(Counter(pattern).items())
-        together = composed((Losses.of(cells[far], step), times) for far, times in counted)
-        profiles.append(together.profile())
+        factor = 1
+        while longest * (isqrt(len(pattern)) + 1) > MOST_COMPOSED * factor:
+            factor *= 2
+        counted = []
+        for far, times in sorted(Counter(pattern).items()):
+            losses = Losses.of(cells[far], step)
+            counted.append((losses if factor == 1 else losses.coarser(factor), times))
+        profiles.append(_refined(composed(counted).profile(), step, factor))
     return largest(profiles, step)
+
+
+def _refined(values: Profile, step: Fraction, factor: int) -> Profile:
+    """A profile on a coarser grid, at the losses of the finer one, joined by chords."""
+    if factor == 1:
+        return values
+
+    def at(place: int) -> int:
+        whole, rest = divmod(place, factor)
+        x = values[min(whole, len(values) - 1)]
+        y = values[min(whole + 1, len(values) - 1)]
+        if not rest or x == y:
+            return x
+        a, b = whole * factor * step, (whole + 1) * factor * step
+        spread = below_e(b) - above_e(a)
+        if spread <= 0:
+            return x
+        share = min(Fraction(1), Fraction(above_e(b) - below_e(place * step), spread))
+        return min(x, ceil(y + share * (x - y)))
+
+    most = min(LONGEST, int(LARGEST_LOSS / step) + 2, len(values) * factor)
+    return largest([[at(place) for place in range(most)]], step)

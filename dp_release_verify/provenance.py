@@ -19,7 +19,14 @@ from dp_release_verify.ledger import (
     read_ledger,
     read_proof,
 )
-from dp_release_verify.losses import PARTS, Losses, Profile, composed, worst_case
+from dp_release_verify.losses import (
+    PARTS,
+    SHORTEST_STEP,
+    Losses,
+    Profile,
+    composed,
+    worst_case,
+)
 from dp_release_verify.signatures import SignatureError, VerifierKey, check_sums
 
 AUDIT = "audit.json"
@@ -236,6 +243,8 @@ def plan_keeps(cap: forms.Cap) -> bool:
     if len(steps) != 1:
         return False
     (step,) = steps
+    if step < SHORTEST_STEP:
+        return False
     whole = composed((Losses.of(profile_of_slot(slot, step), step), slot.times) for slot in drawn)
     return whole.delta_at(epsilon) * PARTS <= delta * PARTS
 

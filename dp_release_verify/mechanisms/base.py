@@ -11,7 +11,7 @@ from functools import cached_property
 from dp_release_verify import forms
 from dp_release_verify.canonical import below_e
 from dp_release_verify.errors import Refused, refuse_unless
-from dp_release_verify.losses import Pairs, Profile, largest
+from dp_release_verify.losses import Pairs, Profile, largest, rough_profile
 from dp_release_verify.reach import Reach
 
 MOST_COMPARED = 10**9
@@ -77,11 +77,18 @@ class Mechanism(ABC):
         """
 
     @abstractmethod
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile of a cell that one unit moves by ``far``; none if that is too much work.
 
         ``far`` is 0 where all that one unit can change is meant; ``epsilon`` is what it keeps.
         """
+
+    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile:
+        """The profile of a cell; from few of its δ where all of them are too much work."""
+        found = self.exact_cell(far, step, epsilon)
+        if found is not None:
+            return found
+        return rough_profile(lambda loss: self.deltas(loss).approximate, step)
 
     def loses_in_proportion(self, epsilon: Fraction) -> bool:
         """Whether a part of the change loses at most the same part of ε."""

@@ -72,6 +72,6 @@ class GapTable(Mechanism):
                         return Deltas(Fraction(1), Fraction(1))
         return Deltas(Fraction(0), Fraction(0))
 
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The worst case of its ε."""
         return worst_case(epsilon, Fraction(0), step)

@@ -66,7 +66,7 @@ class Integers(Mechanism):
             approximate = deltas_of(((0, pairs) for pairs in compared), epsilon).approximate
         return Deltas(Fraction(approximate > 0), approximate)
 
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile of a cell that moves by up to ``far`` codes."""
         return self.noise.cell({each for each in self.distances if each <= far}, step)
 

@@ -52,7 +52,7 @@ class Modular(Mechanism):
         """What it keeps: the largest δ over all differences."""
         return deltas_of(((far, pairs) for far, pairs, _ in self._compared()), epsilon)
 
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile over the differences up to ``far``."""
         return profile_of(self._compared(), far, step)
 
@@ -93,7 +93,7 @@ class Channel(Mechanism):
         """What it keeps: the largest δ over all neighboring codes."""
         return deltas_of(((far, pairs) for far, pairs, _ in self._compared()), epsilon)
 
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile over the neighboring codes up to ``far`` apart."""
         return profile_of(self._compared(), far, step)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
+from math import comb
 from typing import ClassVar
 
 from dp_release_verify import forms
@@ -15,6 +16,9 @@ from dp_release_verify.reach import Reach
 
 SUBLEVELS = 256
 """In how many parts a gap between two answers is divided, of several quantiles drawn jointly."""
+
+
+MOST_WEIGHTS = 2**20
 
 
 class RatioSelection(Mechanism):
@@ -59,7 +63,7 @@ class RatioSelection(Mechanism):
         is_kept = self.ratio > 0 and self.units * loss_of(self.ratio) <= epsilon
         return Deltas(Fraction(not is_kept), Fraction(not is_kept))
 
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The worst case of its ε."""
         return worst_case(epsilon, Fraction(0), step, in_range=self.IN_RANGE)
 
@@ -171,6 +175,15 @@ class TopSelection(OfTop):
 
 class TopCanonical(TopSelection):
     """The k categories at once (docs/design/top-k.md)."""
+
+    def check(self) -> None:
+        """ρ is between 0 and 1, and the weights of all losses are few."""
+        super().check()
+        sets = comb(self.reach.question.size, self.members)
+        bits = 64 + sets.bit_length() + (-(-UNIT // (UNIT - self.ratio))).bit_length()
+        # Weights fall from 2^bits by ρ until they do not change any more.
+        right = bits * loss_of(UNIT // 2) <= MOST_WEIGHTS * loss_of(self.ratio)
+        self.need(right, "ratio", self.ratio, f"at most {MOST_WEIGHTS} weights")
 
     @property
     def units(self) -> int:

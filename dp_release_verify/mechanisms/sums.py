@@ -55,7 +55,7 @@ class NoisySums(Mechanism):
         loss = self.spread * loss_of(ratio)
         return loss <= epsilon and self.noise.falls_by(Fraction(UNIT, ratio))
 
-    def cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
+    def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile of a cell: of one sum with unimodal noise its own, else the worst case."""
         if self.is_one and self.noise.is_unimodal:
             _, work, is_far = self.noise.work({self.spread})

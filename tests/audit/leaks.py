@@ -188,14 +188,14 @@ LEAKS = (
     ),
     Leak(
         "the answers without noise",
-        "pipeline.py",
+        "at_work.py",
         "            noisy = design.mechanism.draw(self.codes, source)\n",
         "            noisy = self.codes\n",
         small(COUNT),
     ),
     Leak(
         "empty cells without noise",
-        "pipeline.py",
+        "at_work.py",
         "            noisy = design.mechanism.draw(self.codes, source)\n",
         "            noisy = design.mechanism.draw(self.codes, source) * (self.codes > 0)\n",
         small(COUNT),

@@ -76,7 +76,7 @@ def others(value: Any) -> Iterator[Any]:
         if canonical.NUMBER.fullmatch(value):
             number = Fraction(value)
             yield from (canonical.exact(number / 2), canonical.exact(number * 2), "0")
-            yield "9" * 300
+            yield from ("9" * 300, f"1/{10**300}")
     elif isinstance(value, list):
         yield from ([], [*value, *value[-1:]], value[::-1])
     elif isinstance(value, dict):
