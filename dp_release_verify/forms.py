@@ -306,16 +306,16 @@ def plain(value: Any, form: Any = None) -> Any:  # noqa: PLR0911 - one return a 
         if isinstance(inner[1], (Sized, ByField)):
             return plain(value, inner[0])
         return inner[1].plain(value)
-    if origin is list or isinstance(value, list):
-        return [plain(each, inner[0] if inner else None) for each in value]
-    if origin is dict or isinstance(value, dict):
-        return {name: plain(each, inner[1] if inner else None) for name, each in value.items()}
     if origin in (types.UnionType, Union):
         kinds = [each for each in inner if each is not type(None)]
         if len(kinds) == 1:
             return plain(value, kinds[0])
         fitting = [kind for kind in kinds if type(value) is _json_type(kind)]
         return plain(value, fitting[0] if fitting else None)
+    if isinstance(value, list):
+        return [plain(each, inner[0] if inner else None) for each in value]
+    if isinstance(value, dict):
+        return {name: plain(each, inner[1] if inner else None) for name, each in value.items()}
     return value
 
 
