@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -31,6 +32,9 @@ NEED_ONE_PART = (
     "randomised_response",
     "data_independent",
 )
+
+_OF_ENGINES = {"rowid", "filename", "file_row_number", "file_index"}
+"""Columns of these names would tell of the other rows of a file."""
 
 MOST_ANSWERS = 10**6
 MOST_IN_ROWS = 1000
@@ -363,6 +367,8 @@ class Spec:
             joined = {} if table.join is None else self._joined(name, table.join.table)
             every = [*table.columns, *joined, *(table.derive or {})]
             folded = {column.casefold() for column in every}
+            hidden = folded & _OF_ENGINES
+            rule(not hidden, f"tables.{name}", sorted(hidden), "no name of an engine's own")
             rule(len(folded) == len(every), f"tables.{name}", "a column twice", "each once")
             kind = table.columns.get(unit)
             rule(kind in ("string", "integer"), f"tables.{name}", kind, "the unit, with its type")
@@ -533,8 +539,68 @@ def check_question(question: Question, columns: dict[str, str]) -> None:
         kinds = {part.kind for part in question.parts}
         rule(len(set(query.of)) == len(query.of), f"{at}.of", query.of, "each part once")
         rule(not kinds & {"tuple", "sql", "top", "quantiles"}, f"{at}.of", kinds, "other kinds")
+    _check_kind(question)
     _check_source(question)
     _check_mechanism(question)
+
+
+_CATEGORIES = ("cyclic", "ordered", "nominal")
+_DOMAINS: dict[str, tuple[str, ...]] = {
+    "count": ("ordered", "integers"),
+    "mode": _CATEGORIES,
+    "top": _CATEGORIES,
+    "per_unit": _CATEGORIES,
+    "sum": ("bins", "grid"),
+    "mean": ("bins", "grid"),
+    "min": ("bins",),
+    "max": ("bins",),
+    "median": ("bins",),
+    "quantiles": ("ordered", "bins"),
+    "sql": ("cyclic", "ordered", "bins"),
+}
+"""The answers that a kind can have."""
+
+
+def _check_part(part: forms.Query, *, on_statistic: bool) -> None:
+    """The fields that a kind has by itself, also where it is a part of a tuple."""
+    at = part.name
+    domain = getattr(part, "domain", None)
+    for name in (*_CATEGORIES, "integers", "bins", "grid"):
+        if domain is not None and getattr(domain, name) is not None:
+            allowed = _DOMAINS[part.kind]
+            rule(name in allowed, f"{at}.domain", name, " or ".join(allowed))
+    clamp, values = getattr(part, "clamp", None), getattr(part, "values", None)
+    for name, stated in (("clamp", clamp), ("values", values)):
+        if stated is not None:
+            ascends = all(a < b for a, b in pairwise(stated))
+            rule(ascends, f"{at}.{name}", stated, "ascending")
+    if values is not None:
+        is_plain = part.kind == "sum" and clamp is None and not on_statistic
+        is_plain = is_plain and domain is not None and domain.grid is None
+        rule(is_plain, f"{at}.values", values, "of a sum in bins, with noise on the answer")
+    if isinstance(part, forms.CountQuery) and domain is not None and domain.ordered is not None:
+        rule(domain.ordered.min >= 0, f"{at}.domain", domain.ordered.min, "0 or more")
+    if isinstance(part, forms.Mode):
+        rule(part.weight is None or part.count is None, f"{at}.count", part.count, "no weight")
+        rule(part.clamp is None or part.weight is not None, f"{at}.clamp", clamp, "of a weight")
+
+
+def _check_kind(question: Question) -> None:
+    """The fields that a kind has by itself."""
+    query, at, size = question.query, question.name, question.size
+    for part in question.parts:
+        _check_part(part, on_statistic=question.on_statistic)
+    if isinstance(query, forms.Top):
+        shown = query.counts + query.histogram
+        rule(query.k < size and shown <= 1, f"{at}.k", query.k, f"below {size}; one kind of counts")
+        rule(not query.histogram or size <= MOST_IN_ROWS, f"{at}.histogram", size, "at most 1000")
+    if isinstance(query, forms.Quantiles):
+        ends = [Fraction(0), *query.at, Fraction(1)]
+        in_order = all(a < b for a, b in pairwise(ends))
+        rule(in_order, f"{at}.at", "another order", "shares between 0 and 1, ascending")
+    if isinstance(query, forms.Statistic):
+        is_extreme = query.kind in ("min", "max") and question.on_statistic
+        rule((query.rank is not None) == is_extreme, f"{at}.rank", query.rank, "of min and max")
 
 
 def _check_keys(question: Question, columns: dict[str, str]) -> None:

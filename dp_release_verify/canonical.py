@@ -90,6 +90,15 @@ def exact(value: Fraction) -> str:
     return f"{digits[:cut]}.{digits[cut:]}".rstrip("0").rstrip(".")
 
 
+def about(value: Fraction | None) -> str:
+    """A number for people, of any size, to 12 digits."""
+    if value is None:
+        return "nothing"
+    if abs(value.numerator) >= 10**300 * value.denominator:
+        return "more than 10^300"
+    return f"{float(value):.12g}"
+
+
 @lru_cache(maxsize=40_000)
 def _floor_of_e(value: Fraction) -> int:
     """The floor of 10^40 · e^value."""

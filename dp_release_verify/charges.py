@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dp_release_verify import forms
 from dp_release_verify.asked import FILE
+from dp_release_verify.canonical import about
 from dp_release_verify.errors import NotProved, refuse_unless
 from dp_release_verify.losses import (
     LARGEST_LOSS,
@@ -84,7 +85,7 @@ def check_charge(charged: Charged) -> None:
 
 
 def _said(figures: forms.Figures) -> str:
-    return f"ε {float(figures.epsilon):.6g}, δ {float(figures.delta):.3g}"
+    return f"ε {about(figures.epsilon)}, δ {about(figures.delta)}"
 
 
 def compose(charged: list[Charged], step: Fraction) -> Losses | None:
@@ -95,7 +96,7 @@ def compose(charged: list[Charged], step: Fraction) -> Losses | None:
         Refused: the grid is too fine.
     """
     right = SHORTEST_STEP <= step <= LARGEST_LOSS
-    refuse_unless(right, FILE, "made.step", float(step), "from 10^-30 to 100")
+    refuse_unless(right, FILE, "made.step", about(step), "from 10^-30 to 100")
     counted: Counter[tuple[int, ...]] = Counter()
     for each in charged:
         if each.reach.question.is_empirical:
@@ -116,7 +117,7 @@ def compose(charged: list[Charged], step: Fraction) -> Losses | None:
 
 
 def check_total(
-    charged: list[Charged], total: forms.Claim, step: Fraction | None, composes_exactly: bool
+    charged: list[Charged], total: forms.Claim, step: Fraction | None, *, composes_exactly: bool
 ) -> Losses | None:
     """The charges, added or composed, are at most the stated total; gives the composed losses.
 
@@ -148,7 +149,7 @@ def check_total(
         delta = total.delta - sum((each.delta for each in hidden), Fraction(0))
         refuse_unless(min(epsilon, delta) >= 0, FILE, "made.total", total, "the hidden charges")
         own = Fraction(0) if losses is None else losses.delta_at(epsilon)
-        refuse_unless(own <= delta, FILE, "made.total", f"δ {float(own):.12g}", float(delta))
+        refuse_unless(own <= delta, FILE, "made.total", f"δ {about(own)}", about(delta))
         weakest = "approximate" if total.delta > 0 else weakest
     is_said = _WEAKER.index(total.definition) >= _WEAKER.index(weakest)
     refuse_unless(is_said, FILE, "made.total.definition", total.definition, weakest)

@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ BESIDE = (SUMS, SIGNATURE, PROOF)
 
 INFORMATIVE = ("report.html", "datapackage.json", "spec.yaml")
 """Hashed, and never read: what they say is on trust."""
+
+_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*", re.ASCII)
 
 MOST_BYTES = 2**30
 MOST_FILES = 10_000
@@ -107,6 +110,7 @@ def read_folder(folder: Path) -> Folder:
     refuse_unless(len(paths) <= MOST_FILES, str(folder), "", len(paths), f"{MOST_FILES} files")
     for path in paths:
         name = path.relative_to(folder).as_posix()
+        refuse_unless(bool(_PATH.fullmatch(name)), "", "a name", ascii(name), "letters and digits")
         is_plain = path.is_file() and not path.is_symlink()
         if not is_plain:
             is_folder = path.is_dir() and not path.is_symlink() and path.parent == folder

@@ -13,10 +13,12 @@ from math import ceil
 from pathlib import Path
 
 from dp_release_verify import canonical, forms, merkle
+from dp_release_verify.canonical import about
 from dp_release_verify.digests import decoded, encoded, read_file, sha256
 from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.losses import LONGEST, PARTS, SHORTEST_STEP
 from dp_release_verify.signatures import (
+    CURATOR,
     SignatureError,
     VerifierKey,
     read_key,
@@ -61,6 +63,8 @@ class Ledger:
     _paid: dict[tuple[str, str, str], Fraction] = field(
         default_factory=lambda: defaultdict(Fraction)
     )
+    _moments: dict[str, Fraction] = field(default_factory=dict)
+    """The products of moments that stand; worked out anew after one was taken off."""
     _before: str = NOTHING
 
     @property
@@ -147,7 +151,8 @@ class Ledger:
 
     def _reserve(self, file: str, entry: forms.Reserve) -> None:
         name = entry.release_id
-        is_new = name not in {*self._open, *self.committed, *self.skipped}
+        is_new = name not in self._open and name not in self.committed
+        is_new = is_new and name not in self.skipped
         refuse_unless(
             is_new, file, "release_id", name, "no release that is open, public or skipped"
         )
@@ -167,6 +172,7 @@ class Ledger:
                 reserve = self._close(file, name)
                 if not entry.drawn:
                     self._standing.remove(reserve)
+                    self._moments.pop(reserve.scope, None)
                     self._pay(reserve, -1)
             case forms.Withdraw(release_id=name):
                 refuse_unless(name in self.public, file, "release_id", name, "a public release")
@@ -219,7 +225,7 @@ class Ledger:
                 delta = self._paid[cap.scope, day, "delta"]
                 fits = epsilon <= bound.epsilon and delta <= bound.delta
                 refuse_unless(
-                    fits, file, f"cap {day}".strip(), float(epsilon), float(bound.epsilon)
+                    fits, file, f"cap {day}".strip(), about(epsilon), about(bound.epsilon)
                 )
 
     def _in_scope(self, scope: str) -> list[forms.Reserve]:
@@ -232,14 +238,18 @@ class Ledger:
         refuse_unless(taken <= free, file, "slot", entry.slot, "a slot that is free")
 
     def _check_filter(self, file: str, cap: forms.Cap, entry: forms.Reserve) -> None:
-        moments = Fraction(1)
-        for each in self._in_scope(cap.scope):
-            moments = Fraction(ceil(moments * (each.moment or 1) * 10**30), 10**30)
+        moments = self._moments.get(cap.scope)
+        if moments is None:
+            moments = Fraction(1)
+            for each in self._in_scope(cap.scope)[:-1]:
+                moments = _product(moments, each)
+        moments = _product(moments, entry)
+        self._moments[cap.scope] = moments
         most = moment_cap(file, cap)
         right = entry.moment is not None and entry.moment >= 1 and moments <= most
-        refuse_unless(right, file, "moment", float(moments), float(most))
+        refuse_unless(right, file, "moment", about(moments), about(most))
         cuts = self._paid[cap.scope, "", "cut"]
-        refuse_unless(cuts <= (cap.cuts or 0), file, "cut", float(cuts), cap.cuts)
+        refuse_unless(cuts <= (cap.cuts or 0), file, "cut", about(cuts), about(cap.cuts))
 
     # ---- Its checkpoints
 
@@ -280,6 +290,11 @@ def read_ledger(folder: Path) -> Ledger:
     return ledger
 
 
+def _product(moments: Fraction, entry: forms.Reserve) -> Fraction:
+    """The product with another moment, rounded up to 30 decimals."""
+    return Fraction(ceil(moments * (entry.moment or 1) * 10**30), 10**30)
+
+
 def check_cap(file: str, cap: forms.Cap) -> None:
     """A cap has the fields of its rule.
 
@@ -311,7 +326,7 @@ def check_cap(file: str, cap: forms.Cap) -> None:
             falls = values == sorted(values, reverse=True) and values[0] <= PARTS
             need(falls and len(values) <= LONGEST + 1, slot.name, "values that do not rise")
             right = SHORTEST_STEP <= slot.profile.step <= 100
-            need(right, float(slot.profile.step), "a step from 10^-30 to 100")
+            need(right, about(slot.profile.step), "a step from 10^-30 to 100")
 
 
 def moment_cap(file: str, cap: forms.Cap) -> Fraction:
@@ -325,7 +340,7 @@ def moment_cap(file: str, cap: forms.Cap) -> Fraction:
         raise Refused(file, "cap", "no order", "the order and cuts of a filter")
     rest = cap.delta - cuts
     right = rest > 0 and cap.epsilon <= 100
-    refuse_unless(right, file, "cuts", (float(rest), float(cap.epsilon)), "below δ, ε to 100")
+    refuse_unless(right, file, "cuts", (about(rest), about(cap.epsilon)), "below δ, ε to 100")
     grown = Fraction(canonical.below_e(cap.epsilon) * order, canonical.SCALE * (order - 1))
     return Fraction(rest * order * grown ** (order - 1))
 
@@ -420,7 +435,8 @@ def read_proof(file: str, data: bytes, keys: Iterable[VerifierKey]) -> Proof:
     except ValueError as error:
         raise Refused(file, "", str(error), "a proof of a commit") from error
     refuse_unless(root == point.root, file, "root", encoded(root), encoded(point.root))
-    refuse_unless(bool(point.signers), file, "signature", "none", "that of a known key")
+    is_signed = any(key.algorithm == CURATOR and key.name == point.origin for key in point.signers)
+    refuse_unless(is_signed, file, "signature", "none", f"that of a known key of {point.origin}")
     entry = forms.read(forms.AnyEntry, file, canonical.loads(file, extra))
     if not isinstance(entry, forms.Commit) or entry.seq != index:
         raise Refused(file, "entry", entry.kind, f"the commit at {index}")

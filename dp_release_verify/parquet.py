@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +20,9 @@ Value: TypeAlias = str | int | float | datetime.date | None
 
 MOST_UNPACKED = 2**31
 """Bytes of all pages of a file, before they were packed."""
+
+BYTES_OF_A_TEXT = 20_000
+_SPARE = 10**4
 
 _MAGIC = b"PAR1"
 _GZIP, _PLAIN, _RLE = 2, 0, 3
@@ -285,9 +288,15 @@ class _File:
         end = place + about[7]
         self.need(end <= len(self.data), name, end, "within the file")
         values: list[Value] = []
+        width = BYTES_OF_A_TEXT if kind == "string" else _NUMBERS[about[1]][1]
+
+        def most(count: int) -> int:
+            """How many bytes so many values need at most, with their levels."""
+            return count * (width + 1) + _SPARE
+
         pages = unpacked = 0
         while place < end:
-            body, place, size, count = self._page(name, place, end)
+            body, place, size, count = self._page(name, place, end, most)
             unpacked += size
             pages += 1
             values += self._values(name, body, kind, count, is_optional)
@@ -320,7 +329,9 @@ class _File:
             right = right and kind == "string" and sizes[1] == sum(len(each) for each in texts)
         self.need(right, name, "other sizes", "those of its values")
 
-    def _page(self, name: str, place: int, end: int) -> tuple[bytes, int, int, int]:
+    def _page(
+        self, name: str, place: int, end: int, most: Callable[[int], int]
+    ) -> tuple[bytes, int, int, int]:
         """The unpacked bytes of a page, where it ends, its size with the header, its values."""
         thrift = _Thrift(self.file, self.data, place, end)
         page = thrift.struct(_PAGE)
@@ -332,6 +343,7 @@ class _File:
         header = thrift.place - place
         begin, after = thrift.place, thrift.place + page[3]
         self.need(page[3] >= 0 and after <= end, name, page[3], "a page within its column")
+        self.need(page[2] <= most(about[1]), name, page[2], "as many bytes as its values need")
         self.left -= page[2]
         self.need(page[2] >= 0 and self.left >= 0, name, "size", f"{MOST_UNPACKED} bytes unpacked")
         self.need(0 <= about[1] <= self.rows, name, about[1], "as many values as rows")
@@ -365,6 +377,8 @@ class _File:
             many = header >> 1
             self.need(many > 0, name, "an empty run", "levels")
             if header & 1:
+                groups = -(-(count - len(levels)) // 8)
+                self.need(many <= groups, name, many, f"at most {groups} groups")
                 for packed in runs.take(many):
                     levels += [bool(packed >> place & 1) for place in range(8)]
                 # Only the last group may have bits beyond the last value, and these are 0.

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dp_release_verify import canonical, forms
+from dp_release_verify.canonical import about
 from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, Folder, read_file
 from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.ledger import (
@@ -30,6 +31,8 @@ from dp_release_verify.losses import (
 from dp_release_verify.signatures import SignatureError, VerifierKey, check_sums
 
 AUDIT = "audit.json"
+MOST_PLANNED = 5 * 10**6
+"""Values of the profiles of a plan, each as often as its slot may be taken."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +123,18 @@ def check_in_ledger(
     return owners | signers | set(ledger.keys[0])
 
 
-def check_trusted(trust: Trust, published: Published, owners: set[VerifierKey]) -> VerifierKey:
-    """A key that the auditor trusts signed.
+def check_trusted(
+    trust: Trust, published: Published, owners: set[VerifierKey] | None
+) -> VerifierKey:
+    """A key that the auditor trusts signed: where a ledger has owners, this very ledger.
 
     Raises:
         Refused: none did.
     """
+    # The signature of the files says nothing of a ledger that somebody else has made for them.
+    signers = published.signers if owners is None else owners
     for key in trust.keys:
-        if key in published.signers or key in owners:
+        if key in signers:
             return key
     raise Refused(SIGNATURE, "", "no signature of a key you trust", str(trust.keys[0]))
 
@@ -171,7 +178,7 @@ def unpaid_rules(
         moment, cut = losses.moment(cap.order or 2)
         for name, least, stated in (("moment", moment, entry.moment), ("cut", cut, entry.cut)):
             right = stated is not None and stated >= least
-            refuse_unless(right, "ledger", name, stated, f"at least {float(least):.12g}")
+            refuse_unless(right, "ledger", name, stated, f"at least {about(least)}")
     if cap.rule == "pld":
         yield from _of_slot(entry, cap, losses, is_empirical=is_empirical)
 
@@ -244,6 +251,9 @@ def plan_keeps(cap: forms.Cap) -> bool:
         return False
     (step,) = steps
     if step < SHORTEST_STEP:
+        return False
+    work = sum(slot.times * len(profile_of_slot(slot, step)) for slot in drawn)
+    if work > MOST_PLANNED:
         return False
     whole = composed((Losses.of(profile_of_slot(slot, step), step), slot.times) for slot in drawn)
     return whole.delta_at(epsilon) * PARTS <= delta * PARTS

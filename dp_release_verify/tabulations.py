@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import TypeAlias
 
 from dp_release_verify import forms
+from dp_release_verify.canonical import about
 from dp_release_verify.digests import Folder
 from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.mechanisms.integers import Integers
@@ -25,11 +26,12 @@ from dp_release_verify.tables import KEYS, Published, check_columns, check_entri
 
 FORMAT = "dp-release/tabulation/v1"
 MOST_ROWS = 2**25
-MOST_WORK = 10**8
+MOST_WORK = 2 * 10**7
+MOST_COMBINATIONS = 4 * 10**6
 
-_HALF_A_MILLIONTH = Fraction(1, 2_000_000)
-_DIGITS = 10**12
-"""A double nearest to a millionth is read as that millionth."""
+MILLION = 10**6
+_WEIGHT = 2**200
+"""Weights are whole numbers, so many of which stand for one."""
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -154,11 +156,11 @@ def _classes(place: int, categories: Labels, about: forms.Grouping) -> Breakdown
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a table: for each area one for each cell, in row-major order."""
+    """The numbers of a table, in millionths: of each area one a cell, in row-major order."""
 
     level: int
     margin: Labels
-    values: list[list[Fraction]]
+    values: list[list[int]]
 
 
 def _key_columns(shape: Shape, level: int, names: Sequence[str]) -> list[Published]:
@@ -230,22 +232,21 @@ def _split(
         own = []
         for area in range(len(shape.areas[level])):
             first = area * of_area + start
-            own.append([_exactly(value) for value in values[first : first + size]])
+            own.append([_millionths(value) for value in values[first : first + size]])
         yield Numbers(level, margin, own)
         start += size
 
 
-def _exactly(value: object) -> Fraction:
-    """An integer, or the millionth that is meant by a double."""
+def _millionths(value: object) -> int:
+    """An integer, or the millionth that a double is the nearest to."""
     if isinstance(value, int):
-        return Fraction(value)
-    if isinstance(value, float) and value - value == 0:
-        exact = Fraction(value)
-        millionth = Fraction(round(exact * 10**6), 10**6)
-        if float(millionth) == value:
-            return millionth
-        return exact
-    raise Refused("data", "a number", value, "a finite number")
+        return value * MILLION
+    if isinstance(value, float) and abs(value) < 2**62:
+        found = round(Fraction(value) * MILLION)
+        # Python rounds the quotient of two integers correctly.
+        if found / MILLION == value:
+            return found
+    raise Refused("data", "a number", value, "the double nearest to a millionth")
 
 
 @dataclass(frozen=True)
@@ -351,8 +352,15 @@ def read_declared(
 
 
 def variance_of(mechanism: Integers) -> Fraction:
-    """The variance of noise on the integers that is its own mirror image, as counts have it."""
-    return mechanism.noise.moment(2)
+    """The variance of the noise of a measured table.
+
+    Raises:
+        Refused: it is none, or not its own mirror image, so that estimates would be biased.
+    """
+    noise = mechanism.noise
+    right = noise.is_symmetric and noise.moment(2) > 0
+    refuse_unless(right, mechanism.file, "noise", "a side", "noise that is its own mirror image")
+    return noise.moment(2)
 
 
 # ---- Estimates -----------------------------------------------------------------------------------
@@ -391,6 +399,25 @@ def _attributes(shape: Shape, margin: Labels) -> frozenset[int]:
     return frozenset(shape.breakdowns[name].attribute for name in margin)
 
 
+def check_follows(found: Tabulated) -> None:
+    """Every published table follows from the measured ones: one of them is as fine.
+
+    Raises:
+        Refused: one does not, so that its numbers could be anything.
+    """
+    shape = found.shape
+    sources = [numbers for numbers, _ in found.measured]
+    if found.declared is not None:
+        sources.append(found.declared)
+    for table in found.estimates:
+        right = False
+        for source in sources:
+            is_finer = source.level >= table.level
+            right = right or (is_finer and _is_coarser(shape, table.margin, source.margin))
+        at = f"{shape.levels[table.level]} {list(table.margin)}"
+        refuse_unless(right, f"data ({shape.name})", at, "no measured table", "one that is as fine")
+
+
 def check_least(found: Tabulated) -> None:
     """The answers are the least-squares estimates from the measured tables.
 
@@ -400,31 +427,33 @@ def check_least(found: Tabulated) -> None:
     shape = found.shape
     estimates = {(each.level, each.margin): each.values for each in found.estimates}
     # The residuals of each margin, summed over the levels on the way down to each lowest area.
-    residuals: dict[Labels, list[list[Fraction]]] = {}
-    allowed = Fraction(0)
-    tables: dict[tuple[int, Labels], list[list[Fraction]]] = {}
+    residuals: dict[Labels, list[list[int]]] = {}
+    allowed = 0
+    tables: dict[tuple[int, Labels], list[list[int]]] = {}
     for numbers, variance in found.measured:
         answers = estimates.get((numbers.level, numbers.margin))
         if answers is None:
             raise Refused("data", str(numbers.margin), "nothing", "its estimates")
-        rows = []
+        weight = int(_WEIGHT / variance)
+        rows, largest = [], 0
         for counts, own in zip(numbers.values, answers, strict=True):
-            rows.append([(c - a) / variance for c, a in zip(counts, own, strict=True)])
+            gaps = [count - answer for count, answer in zip(counts, own, strict=True)]
+            largest = max(largest, *(abs(gap) for gap in gaps))
+            rows.append([weight * gap for gap in gaps])
         tables[numbers.level, numbers.margin] = rows
-        allowed += _HALF_A_MILLIONTH / variance
-    lowest = len(shape.levels) - 1
+        # An answer is rounded to half a millionth, a weight to a whole number.
+        allowed += weight + 2 * largest
     for margin in {margin for _, margin in tables}:
-        sums = _passed_down(shape, margin, tables)
-        residuals[margin] = sums
-    _check_zero(found, residuals, allowed, lowest)
+        residuals[margin] = _passed_down(shape, margin, tables)
+    _check_zero(found, residuals, allowed, len(shape.levels) - 1)
 
 
 def _passed_down(
-    shape: Shape, margin: Labels, tables: dict[tuple[int, Labels], list[list[Fraction]]]
-) -> list[list[Fraction]]:
+    shape: Shape, margin: Labels, tables: dict[tuple[int, Labels], list[list[int]]]
+) -> list[list[int]]:
     """For each area of the lowest level the residuals of a margin, of it and all areas above."""
     size = shape.size(margin)
-    sums: list[list[Fraction]] = [[Fraction(0)] * size]
+    sums: list[list[int]] = [[0] * size]
     for level in range(len(shape.levels)):
         own = tables.get((level, margin))
         before = sums
@@ -438,7 +467,7 @@ def _passed_down(
 
 
 def _check_zero(
-    found: Tabulated, residuals: dict[Labels, list[list[Fraction]]], allowed: Fraction, lowest: int
+    found: Tabulated, residuals: dict[Labels, list[list[int]]], allowed: int, lowest: int
 ) -> None:
     """The residuals add up to 0 at every combination, but for what declared numbers allow."""
     shape, declared = found.shape, found.declared
@@ -446,7 +475,7 @@ def _check_zero(
     wanted = [_attributes(shape, margin) for margin in margins]
     if declared is not None:
         wanted.append(_attributes(shape, declared.margin))
-    multipliers: dict[tuple[int, int], Fraction] = {}
+    multipliers: dict[tuple[int, int], int] = {}
     closed = _closed(wanted)
     work = len(shape.areas[lowest]) * len(margins)
     work *= sum(prod(shape.sizes()[place] for place in each) for each in closed)
@@ -457,18 +486,20 @@ def _check_zero(
             top = shape.parents[level][top]
         for chosen in closed:
             for categories in _combinations(shape, chosen):
-                total = Fraction(0)
+                total = 0
                 for margin in margins:
                     total += residuals[margin][area][_projection(shape, margin, categories)]
                 if declared is not None:
                     cell = (top, _projection(shape, declared.margin, categories))
                     total -= multipliers.setdefault(cell, total)
-                right = abs(total) <= 2 * allowed
+                right = abs(total) <= allowed
+                at = f"{shape.areas[lowest][area]}, {categories}"
+                stated = about(Fraction(total, _WEIGHT * MILLION))
                 refuse_unless(
                     right,
                     f"data ({shape.name})",
-                    f"{shape.areas[lowest][area]}, {categories}",
-                    f"residuals that add up to {float(total):.3g}",
+                    at,
+                    f"residuals that add up to {stated}",
                     "0, as those of least squares",
                 )
 
@@ -501,6 +532,8 @@ def _is_coarser(shape: Shape, margin: Labels, finer: Labels) -> bool:
     """Whether every cell of ``finer`` lies in one cell of ``margin``."""
     for name in margin:
         attribute = shape.breakdowns[name].attribute
+        if len(shape.breakdowns[name].labels) == 1:
+            continue
         own = [each for each in finer if shape.breakdowns[each].attribute == attribute]
         if not own:
             return False
@@ -512,8 +545,32 @@ def _is_coarser(shape: Shape, margin: Labels, finer: Labels) -> bool:
     return True
 
 
-def _sums(shape: Shape, level: int, margin: Labels, finer: Numbers) -> list[list[Fraction]]:
-    """The sums of a finer table over the areas of a level and the cells of a margin."""
+def _common(shape: Shape, first: Labels, second: Labels) -> Labels:
+    """The finest margin that is coarser than both."""
+    chosen = []
+    for place in range(len(shape.attributes)):
+        names = []
+        for name, breakdown in shape.breakdowns.items():
+            is_of_both = _is_coarser(shape, (name,), first) and _is_coarser(shape, (name,), second)
+            if breakdown.attribute == place and len(breakdown.labels) > 1 and is_of_both:
+                names.append(name)
+        if names:
+            chosen.append(max(names, key=lambda name: len(shape.breakdowns[name].labels)))
+    return tuple(chosen)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The sums of a table over the areas of a level and the cells of a margin.
+
+    ``parts`` is how many numbers are added up in each area, by cell of the margin.
+    """
+
+    values: list[list[int]]
+    parts: list[list[int]]
+
+
+def _sums(shape: Shape, level: int, margin: Labels, finer: Numbers) -> _Sums:
     places = []
     for labels in product(*(range(len(shape.breakdowns[name].labels)) for name in finer.margin)):
         cell = 0
@@ -525,65 +582,77 @@ def _sums(shape: Shape, level: int, margin: Labels, finer: Numbers) -> list[list
                     cell = cell * len(breakdown.labels) + breakdown.of[own.of.index(label)]
         places.append(cell)
     size = shape.size(margin)
-    sums = [[Fraction(0)] * size for _ in shape.areas[level]]
+    sums = [[0] * size for _ in shape.areas[level]]
+    parts = [[0] * size for _ in shape.areas[level]]
     for area, values in enumerate(finer.values):
         above = area
         for each in range(finer.level, level, -1):
             above = shape.parents[each][above]
         for cell, value in zip(places, values, strict=True):
             sums[above][cell] += value
-    return sums
+            parts[above][cell] += 1
+    return _Sums(sums, parts)
 
 
-def check_adds_up(found: Tabulated, tables: list[Numbers], allowed: Fraction) -> None:
-    """Every number is the sum of its parts, in every table that is finer.
+class _Adding:
+    """The sums of all tables, each worked out once.
 
-    Raises:
-        Refused: one is not.
+    Args:
+        shape: the areas and categories.
+        slack: by how many halves of a millionth each number may be rounded.
     """
-    shape = found.shape
-    for coarse in tables:
-        for finer in tables:
-            if coarse is finer or coarse.level > finer.level:
-                continue
-            if not _is_coarser(shape, coarse.margin, finer.margin):
-                continue
-            parts = shape.cells(finer.level, finer.margin) + 1
-            sums = _sums(shape, coarse.level, coarse.margin, finer)
-            for own, other in zip(coarse.values, sums, strict=True):
-                for value, total in zip(own, other, strict=True):
-                    right = abs(value - total) <= allowed * parts
-                    refuse_unless(
-                        right,
-                        f"data ({shape.name})",
-                        f"{shape.levels[coarse.level]} {list(coarse.margin)}",
-                        float(value),
-                        f"the sum {float(total)} of its parts",
+
+    def __init__(self, shape: Shape, slack: int) -> None:
+        self._shape = shape
+        self._slack = slack
+        self._known: dict[tuple[int, int, Labels], _Sums] = {}
+        self._left = MOST_WORK
+
+    def sums(self, table: Numbers, level: int, margin: Labels) -> _Sums:
+        """The sums of a table."""
+        key = (id(table), level, margin)
+        if key not in self._known:
+            self._left -= sum(len(values) for values in table.values)
+            refuse_unless(
+                self._left >= 0, "data", self._shape.name, "more", f"{MOST_WORK} numbers to add up"
+            )
+            self._known[key] = _sums(self._shape, level, margin, table)
+        return self._known[key]
+
+    def check_pair(self, first: Numbers, second: Numbers) -> None:
+        """Two tables have the same sums, wherever both say something of them."""
+        shape = self._shape
+        level, margin = min(first.level, second.level), _common(shape, first.margin, second.margin)
+        one, other = self.sums(first, level, margin), self.sums(second, level, margin)
+        for area in range(len(shape.areas[level])):
+            for cell in range(shape.size(margin)):
+                gap = abs(one.values[area][cell] - other.values[area][cell])
+                parts = one.parts[area][cell] + other.parts[area][cell]
+                right = 2 * gap <= self._slack * parts
+                if not right:
+                    values = (one.values[area][cell], other.values[area][cell])
+                    stated = [about(Fraction(value, MILLION)) for value in values]
+                    at = f"{shape.levels[level]} {list(margin)}"
+                    raise Refused(
+                        f"data ({shape.name})", at, stated[0], f"{stated[1]}, the same sum"
                     )
 
 
-def check_declared(found: Tabulated, tables: list[Numbers], allowed: Fraction) -> None:
-    """Published numbers are the declared ones, wherever they follow from these.
+def check_adds_up(found: Tabulated, tables: list[Numbers], slack: int) -> None:
+    """Every two tables have the same sums; with the declared numbers too.
+
+    Args:
+        found: the tabulation.
+        tables: all its answers, or all its whole numbers.
+        slack: by how many halves of a millionth each number may be rounded.
 
     Raises:
-        Refused: one is another.
+        Refused: two sums differ.
     """
-    shape, declared = found.shape, found.declared
-    if declared is None:
-        return
-    checked = False
-    for table in tables:
-        is_finer = _is_coarser(shape, declared.margin, table.margin)
-        if not is_finer or table.level < declared.level:
-            continue
-        checked = True
-        sums = _sums(shape, declared.level, declared.margin, table)
-        parts = shape.cells(table.level, table.margin)
-        for own, other in zip(declared.values, sums, strict=True):
-            for value, total in zip(own, other, strict=True):
-                right = abs(value - total) <= allowed * parts
-                refuse_unless(right, f"data ({shape.name})", "declared", float(total), float(value))
-    refuse_unless(checked, f"data ({shape.name})", "declared", "no table", "one that refines it")
+    adding = _Adding(found.shape, slack)
+    every = [*tables, found.declared] if found.declared is not None else tables
+    for first, second in combinations(every, 2):
+        adding.check_pair(first, second)
 
 
 def check_whole(found: Tabulated, asked: forms.Tabulation) -> None:
@@ -593,9 +662,13 @@ def check_whole(found: Tabulated, asked: forms.Tabulation) -> None:
         Refused: they are not.
     """
     shape = found.shape
-    check_adds_up(found, found.whole, Fraction(0))
-    check_declared(found, found.whole, Fraction(0))
+    check_adds_up(found, found.whole, 0)
     impossible = [each.impossible for each in asked.constraints or () if each.impossible]
+    named = {shape.attributes.index(name) for each in impossible for name in each}
+    work = 0
+    for table in found.whole if impossible else ():
+        work += prod(shape.sizes()[place] for place in named | _attributes(shape, table.margin))
+    refuse_unless(work <= MOST_COMBINATIONS, "asked", shape.name, work, "fewer combinations")
     for table in found.whole:
         is_natural = all(value >= 0 for values in table.values for value in values)
         refuse_unless(is_natural, f"data ({shape.name})", "rounded", "below 0", "0 or more")

@@ -14,7 +14,7 @@ from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.losses import Pairs, Profile, largest, rough_profile
 from dp_release_verify.reach import Reach
 
-MOST_COMPARED = 10**9
+MOST_COMPARED = 10**8
 """Numbers that are compared for one mechanism at most."""
 
 MOST_IN_PROFILE = 3 * 10**5
@@ -112,6 +112,8 @@ class Mechanism(ABC):
         group = self.reach.question.group
         stated = {tuple(each) for each in self.found.differences or ()}
         right = bool(stated) and (0,) * len(group) not in stated
+        right = right and all(len(vector) == len(group) for vector in stated)
+        self.need(right, "differences", len(stated), f"some, of {len(group)} numbers each")
         for vector in stated:
             mirrored = tuple(-c % size for c, size in zip(vector, group, strict=True))
             right = right and mirrored in stated

@@ -77,6 +77,13 @@ class NoiseLaw:
         """The periods of the two tails; 0 without one."""
         return self.left[0], self.right[0]
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the law is its own mirror image."""
+        is_even = self.low == -self.high and self.left == self.right
+        is_even = is_even and self.lengths == self.lengths[::-1]
+        return is_even and self.weights == self.weights[::-1]
+
     def _blocks(self) -> Iterator[tuple[int, int, int, int]]:
         """The runs of the window, cut at the tails: first, last, weight, side.
 

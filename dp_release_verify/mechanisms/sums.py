@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dp_release_verify import forms
-from dp_release_verify.canonical import loss_of
+from dp_release_verify.canonical import below_e, loss_of
 from dp_release_verify.losses import Profile, worst_case
-from dp_release_verify.mechanisms.base import Deltas, Mechanism, deltas_of, not_this_question
+from dp_release_verify.mechanisms.base import Deltas, Mechanism, not_this_question
 from dp_release_verify.mechanisms.noise import MOST_WORK_IN_PROFILE, UNIT, NoiseLaw
 from dp_release_verify.reach import Reach
 
@@ -44,8 +44,11 @@ class NoisySums(Mechanism):
             distances = set(range(1, self.spread + 1))
         if noise.is_far(distances):
             is_pure = noise.is_unimodal and noise.is_pure_by_steps(distances, epsilon)
-            return Deltas(Fraction(not is_pure), Fraction(not is_pure))
-        return deltas_of(((0, pairs) for pairs in noise.compared(distances)), epsilon)
+        else:
+            below = below_e(epsilon)
+            is_pure = all(pairs.excess(below) == 0 for pairs in noise.compared(distances))
+        # Its losses are composed as those of a pure mechanism, so it has to be one.
+        return Deltas(Fraction(not is_pure), Fraction(not is_pure))
 
     def _loses_by_slope(self, epsilon: Fraction) -> bool:
         """Whether each unit of change loses at most ln(1/ρ), and all of them at most ε."""

@@ -437,6 +437,21 @@ def add_estimates(into: Path, number: int) -> None:
         right.append(np.array(counts, dtype=float) * scale)
         tables[table.name] = (path, level, margin, scale)
     scaled = [block * tables[name][3] for block, name in zip(blocks, tables, strict=True)]
+    for each in asked.constraints or ():
+        if each.level is None or made.declared is None:
+            continue
+        # Declared numbers are exact: a weight that hides all noise.
+        margin = shape.ordered(each.margin or [])
+        counts = pq.read_table(into / f"data/{made.declared}.parquet").column("count").to_pylist()
+        rows = []
+        for area, *categories in finest:
+            for upper in range(lowest, 0, -1):
+                area = shape.parents[upper][area]  # noqa: PLW2901 - upwards
+            rows.append(area * shape.size(margin) + cell_of(shape, margin, categories))
+        size = len(shape.areas[0]) * shape.size(margin)
+        ones = np.full(len(finest), 1e5)
+        scaled.append(sparse.csr_matrix((ones, (rows, range(len(finest)))), (size, len(finest))))
+        right.append(np.array(counts, dtype=float) * 1e5)
     matrix = sparse.vstack(scaled).tocsr()
     solved = linalg.lsqr(matrix, np.concatenate(right), atol=1e-15, btol=1e-15, iter_lim=10**5)[0]
     for block, (path, level, margin, _) in zip(blocks, tables.values(), strict=True):

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_release_verify.errors import Refused
-from dp_release_verify.parquet import Table, read_table
+from dp_release_verify.parquet import Table, _File, read_table
 from tests.verifier.convert import parquet_bytes
 
 KINDS: dict[str, tuple[Any, Any]] = {
@@ -183,13 +183,26 @@ def test_several_pages_are_read_and_several_groups_refused() -> None:
 
 
 def test_a_file_cannot_ask_for_more_memory_than_its_rows_need() -> None:
-    """A page of zeros that unpacks to a gigabyte is refused before it is unpacked."""
-    table = pa.table({"t": pa.array(["x" * 10_000_000])})
+    """A page that unpacks to ten megabytes for one row is refused before it is unpacked."""
     schema = pa.schema([pa.field("t", pa.string(), nullable=False)])
-    data = parquet_bytes(table.cast(schema), {})
-    with pytest.raises(Refused):
-        read_table("t", data, 2)
-    assert plain(read_table("t", data, 1)) == {"t": ["x" * 10_000_000]}
+    for length in (20_000, 10_000_000):
+        table = pa.table({"t": pa.array(["x" * length])})
+        data = parquet_bytes(table.cast(schema), {})
+        with pytest.raises(Refused):
+            read_table("t", data, 2)
+        if length == 20_000:
+            assert plain(read_table("t", data, 1)) == {"t": ["x" * length]}
+        else:
+            with pytest.raises(Refused, match="as many bytes"):
+                read_table("t", data, 1)
+
+
+def test_a_run_of_levels_is_no_longer_than_the_rows() -> None:
+    """A packed run of a million bytes for one value is refused before it is unpacked."""
+    levels = b"\x81\x89\x7a" + b"\x01" + bytes(10**6)
+    page = len(levels).to_bytes(4, "little") + levels
+    with pytest.raises(Refused, match="groups"):
+        _File("t", b"", 1)._values("t", page, "int64", 1, True)
 
 
 @settings(max_examples=200)
