@@ -12,11 +12,18 @@ from tests.street.summary import try_case
 
 BASE = 20261101
 CASES = 20
+LONG = {899037369, 54144257, 601646709, 134514869, 423143133, 894210616}
+"""These take from a quarter of a minute to one and a half; ``make street`` has such cases too."""
 
 
 def seeds() -> list[int]:
     rng = Random(BASE)  # noqa: S311 - seeds of cases
-    return [rng.randrange(10**9) for _ in range(CASES)]
+    found: list[int] = []
+    while len(found) < CASES:
+        seed = rng.randrange(10**9)
+        if seed not in LONG:
+            found.append(seed)
+    return found
 
 
 @pytest.mark.parametrize("seed", seeds())
