@@ -58,7 +58,7 @@ from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.records.statistics import NoisySumsRecord
 from release.records.top import HistogramTopRecord
-from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
+from release.spec.domains import MOST_IN_ORDER, BinRange, Domain, Grid, plain_answers, real_edges
 from release.spec.model import Spec
 from release.spec.named import by_name, names_of
 from release.spec.query import Query
@@ -468,8 +468,33 @@ def _estimated(public: Path, release: ReleaseRecord, query: str, level: float) -
     else:
         estimates = estimate(codes, table, domain, level=level)
     if "bins" in record.domain:
-        estimates = _to_ends_of_bins(estimates, domain)
+        estimates = _to_bins(estimates, domain, record)
     return replace(estimates, by=tuple(record.by), keys=keys)
+
+
+def _to_bins(estimates: Estimates, domain: AnswerDomain, record: QueryRecord) -> Estimates:
+    """The estimates with intervals of whole bins: of integers, or of means, which are real."""
+    if record.kind == "mean":
+        bins = BinRange.model_validate(record.domain["bins"])
+        return _to_edges(estimates, domain, bins)
+    return _to_ends_of_bins(estimates, domain)
+
+
+def _to_edges(estimates: Estimates, domain: AnswerDomain, bins: BinRange) -> Estimates:
+    """The estimates of means, which are real: from the edge of a bin to the edge of another."""
+    begins = list(map(int, domain.labels))
+    codes = dict(zip(begins, range(len(begins)), strict=True))
+    cells = []
+    for cell in estimates.cells:
+        if cell.low is None or cell.high is None:
+            cells.append(cell)
+            continue
+        first, last = codes[int(cell.low)], codes[int(cell.high)]
+        (low, _), (_, high) = real_edges(bins, (first, last))
+        # Answers are clamped, so that the last bin also holds every larger value.
+        end = math.inf if last == bins.count - 1 else float(high)
+        cells.append(replace(cell, low=float(low), high=end))
+    return replace(estimates, cells=tuple(cells))
 
 
 def _to_ends_of_bins(estimates: Estimates, domain: AnswerDomain) -> Estimates:

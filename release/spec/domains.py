@@ -6,8 +6,10 @@ comes from a table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from fractions import Fraction
+from math import ceil, floor
 from typing import Annotated, TypeAlias
 
 from pydantic import (
@@ -138,6 +140,12 @@ class BinRange(Model):
     low: ColumnInteger = Field(description="where the first bin begins")
     high: ColumnInteger = Field(description="where the last bin ends")
     count: int = Field(ge=2, le=MAX_ANSWERS, description="the number of bins")
+
+
+def real_edges(bins: BinRange, codes: Sequence[int]) -> list[tuple[int, int]]:
+    """Whole numbers around bins of real numbers: the nearest below and above their edges."""
+    width = Fraction(bins.high - bins.low, bins.count)
+    return [(bins.low + floor(code * width), bins.low + ceil((code + 1) * width)) for code in codes]
 
 
 class Bins(Model):

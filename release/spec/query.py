@@ -12,7 +12,15 @@ from pydantic import Field
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.losses import LossName
 from release.spec.declarations import ColumnType, Count, Name, Privacy, Text
-from release.spec.domains import Bins, Domain, Exact, Model, plain_answers
+from release.spec.domains import (
+    BinRange,
+    Bins,
+    Domain,
+    Exact,
+    Model,
+    plain_answers,
+    real_edges,
+)
 from release.spec.guarantees import (
     DeclaredSensitivity,
     GuaranteeSpec,
@@ -343,4 +351,13 @@ def bin_texts(answers: AnswerDomain, codes: Sequence[int]) -> list[str]:
         # Answers are clamped, so the last bin also holds every larger value.
         end = "or more" if code == last else f"to {int(lows[code + 1]) - 1}"
         texts.append(f"{lows[code]} {end}")
+    return texts
+
+
+def mean_texts(bins: BinRange, codes: Sequence[int]) -> list[str]:
+    """Bins of real numbers as from edge to edge; the last one has no end."""
+    texts = []
+    for code, (low, high) in zip(codes, real_edges(bins, codes), strict=True):
+        end = "or more" if code == bins.count - 1 else f"to {high}"
+        texts.append(f"{low} {end}")
     return texts

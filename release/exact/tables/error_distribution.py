@@ -46,6 +46,7 @@ _NEGLECTED = 1e-4  # a chance may change by so much because it is taken as 0 bey
 _MOST_WORK = 1 << 20
 _MOST_DIVISOR = 64
 _MOST_POINTS = 1 << 16
+_MOST_WAVES = 1 << 22
 _SAME = 1e-9
 
 
@@ -217,8 +218,10 @@ class ErrorDistribution:
     @classmethod
     def of(
         cls, weights: Weights, noises: Sequence[Transform], variances: Floats, variance: float
-    ) -> ErrorDistribution:
-        """The distribution of a weighted sum.
+    ) -> ErrorDistribution | None:
+        """The distribution of a weighted sum; None where it would take too many waves.
+
+        That is where the noise is so little that the error is hardly ever anything but 0.
 
         Args:
             weights: of the measured cells; those left out have very little of the variance.
@@ -246,6 +249,8 @@ class ErrorDistribution:
         smoothing = deviation * sqrt(max(rest, NARROW**2))
         margin = _MARGIN * deviation * sqrt(max(0.0, NARROW**2 - rest))
         number = ceil(_DECAY / smoothing * period / (2 * pi))
+        if number > _MOST_WAVES:
+            return None
         numbers = np.arange(1.0, number + 1)
         points = 2 * pi / period * numbers
         found = _product(weights, np.where(main, parts, 0.0), noises, points)

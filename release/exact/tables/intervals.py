@@ -146,15 +146,17 @@ def step_of(variance: Fraction) -> Fraction:
     return Fraction(2) ** min(exponent, 0)
 
 
-def _least(error: ErrorDistribution, variance: Fraction) -> HalfWidth:
-    """The least half width on the grid with enough coverage."""
+def _least(error: ErrorDistribution | None, variance: Fraction) -> HalfWidth:
+    """The least half width on the grid with enough coverage; by its variance alone if need be."""
     step = step_of(variance)
 
     def value(count: int) -> Fraction:
         return (count + Fraction(1, 2)) * step
 
     low, high = -1, ceil(_FARTHEST * sqrt(variance) / step)
-    narrower, coverage = 0.0, 1.0
+    narrower, coverage = 0.0, COVERAGE if error is None else 1.0
+    if error is None:
+        return HalfWidth(value(high), coverage, narrower)
     # Invariant: ``low`` has too little coverage, ``high`` has enough.
     while low + 1 < high:
         middle = (low + high) // 2

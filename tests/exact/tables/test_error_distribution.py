@@ -55,7 +55,13 @@ def of(
     weights = Weights(np.array(values), times, np.zeros(len(values), dtype=np.int64))
     spread = float(noise.moment(2))
     variance = float((weights.values**2 * times).sum()) * spread
-    return ErrorDistribution.of(weights, [transform_of(noise)], np.array([spread]), variance)
+    return found(ErrorDistribution.of(weights, [transform_of(noise)], np.array([spread]), variance))
+
+
+def found(error: ErrorDistribution | None) -> ErrorDistribution:
+    """The distribution, which is not too much work."""
+    assert error is not None
+    return error
 
 
 def masses(noise: IntegerNoise) -> dict[int, float]:
@@ -194,7 +200,7 @@ def test_a_weight_that_rounding_makes_leaves_an_error_on_its_lattice() -> None:
     seldom = IntegerNoise.symmetric([(1, 2**40 - 2), (1, 1)])
     transforms = [transform_of(THREE), transform_of(seldom)]
     spreads = np.array([float(THREE.moment(2)), float(seldom.moment(2))])
-    error = ErrorDistribution.of(weights, transforms, spreads, float(spreads[0]))
+    error = found(ErrorDistribution.of(weights, transforms, spreads, float(spreads[0])))
     assert error.within(0.0) == pytest.approx(0.5, abs=1e-9)
     assert error.within(1.0) == pytest.approx(1.0, abs=1e-9)
 
@@ -277,7 +283,8 @@ def test_what_is_left_out_of_the_weights_is_normal() -> None:
     noise = geometric_noise(2**63)
     spread = np.array([float(noise.moment(2))])
     weights = Weights(np.array([1.0]), np.array([1.0]), np.zeros(1, dtype=np.int64))
-    error = ErrorDistribution.of(weights, [transform_of(noise)], spread, 1001 * float(spread[0]))
+    own = ErrorDistribution.of(weights, [transform_of(noise)], spread, 1001 * float(spread[0]))
+    error = found(own)
     deviation = sqrt(1001 * float(spread[0]))
     chances: Floats = np.array([error.within(deviation * z) for z in (0.5, 1.0, 1.959964, 3.0)])
     assert chances == pytest.approx([0.382925, 0.682689, 0.95, 0.9973], abs=1e-5)
@@ -285,7 +292,7 @@ def test_what_is_left_out_of_the_weights_is_normal() -> None:
 
 def test_an_error_of_which_no_weight_tells_is_normal() -> None:
     nothing = Weights(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
-    error = ErrorDistribution.of(nothing, [], np.zeros(0), 0.01)
+    error = found(ErrorDistribution.of(nothing, [], np.zeros(0), 0.01))
     assert error.within(0.1959964) == pytest.approx(0.95, abs=1e-6)
 
 

@@ -79,6 +79,20 @@ def test_an_error_that_lies_as_far_out_as_any_may_is_covered() -> None:
     assert width.coverage == pytest.approx(1.0, abs=1e-9)
 
 
+def test_hardly_any_noise_has_a_width_by_its_variance() -> None:
+    """Noise that is 0 but once in 10^13: its error has more waves than a machine holds."""
+    noise = IntegerNoise.symmetric([(1, 2**62 - 2 * 2**18), (1, 2**18)])
+    # Thirds and sevenths of it lie on no grid that is short.
+    weights = Weights(np.array([1 / 3, 1 / 7]), np.ones(2), np.zeros(2, dtype=np.int64))
+    variance = noise.moment(2) * (Fraction(1, 9) + Fraction(1, 49))
+    spreads = np.array([float(noise.moment(2))])
+    width = _least(None, variance)
+    assert width.value**2 * Fraction(1, 20) >= variance
+    error = ErrorDistribution.of(weights, [transform_of(noise)], spreads, float(variance))
+    if error is not None:
+        assert error.within(float(width.value)) >= 0.95
+
+
 def test_thirds_that_a_fact_leaves_are_counted_with_both_ends() -> None:
     # Three cells that add up to a known number: each error is (2·a − b − c)/3.
     noise = geometric(Fraction(3, 10))
