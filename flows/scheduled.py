@@ -23,6 +23,7 @@ from prefect.runtime import deployment
 from prefect.states import Cancelled, Completed, Failed
 from pydantic import Field, StringConstraints
 
+from dp_release_verify.digests import sha256
 from flows.artifacts import show_quietly
 from flows.environment import quiet_flow, set_environment
 from flows.run import Tasks, watch
@@ -40,7 +41,6 @@ from release.operate.rehearsal.schedules import rehearsal_lines
 from release.operate.schedule import ATTEMPTS, OnePeriod, Schedule
 from release.pipeline import Options
 from release.queries.read import parse_spec
-from release.records.hashes import sha256
 from release.spec.load import read_text
 from release.spec.periods import PERIOD_PATTERN, filled, parse_period
 

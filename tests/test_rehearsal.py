@@ -14,6 +14,7 @@ import rfc8785
 import yaml
 
 import release
+from dp_release_verify.digests import sha256
 from release import rehearsal
 from release.budget.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
 from release.bundle import write
@@ -21,7 +22,6 @@ from release.cli.report import print_published
 from release.errors import ReleaseError, VerificationError
 from release.pipeline import Options, call, decide, run_release
 from release.queries.read import read_spec
-from release.records.hashes import sha256
 from release.records.keys.files import create_key
 from release.verification import standalone
 from release.verification.verifier import check_unsigned, verify

@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from dp_release_verify.digests import sha256
 from release.pipeline import Options, Published, run_release
-from release.records.hashes import sha256
 from release.spec.periods import parse_period
 from tests.conftest import PROJECT
 from tests.small import Row, Small, joint, part, query

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from dp_release_verify.digests import sha256
 from release.analysis.combined import Combined, difference_of, ranks_of, ratio_of, total_of
 from release.analysis.intervals import (
     AddedNoise,
@@ -53,7 +54,6 @@ from release.queries.intervals import around_sums, in_codes, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.queries.zeros import chances_of_zero
-from release.records.hashes import sha256
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.records.statistics import NoisySumsRecord

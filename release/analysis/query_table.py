@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dp_release_verify.digests import sha256
 from release.analysis.estimation import Estimates, Floats, estimate_release, zero_chances
 from release.errors import DesignError, SpecError, VerificationError
 from release.noise.shown import facts_html
 from release.queries.zeros import FEWEST_CELLS
-from release.records.hashes import sha256
 from release.records.models import QueryRecord
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dp_release_verify.digests import sha256
 from release.errors import SpecError, VerificationError, unknown_name
-from release.records.hashes import sha256
 from release.records.models import OutputFile, ReleaseRecord
 from release.records.tabulations import LevelRecord, TabulationRecord
 from release.spec.named import names_of

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from dp_release_verify.digests import decoded, sha256
 from dp_release_verify.merkle import Peaks, leaf_hash, root
 from release.budget.caps import ScopeCap
 from release.budget.entries import (
@@ -37,7 +38,6 @@ from release.budget.rules.planned import PlannedAccount
 from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WITHDRAWN, PastNames
 from release.errors import LedgerError
 from release.records.files import read_plain
-from release.records.hashes import decoded, sha256
 from release.records.models import canonical, parse_plain
 from release.records.signing import PublicKey, SignatureError
 

@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import ValidationError
 
+from dp_release_verify.digests import encoded, sha256
 from release.budget.caps import ScopeCap
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, checkpoint_of, read_checkpoint
 from release.budget.claims import (
@@ -66,7 +67,6 @@ from release.budget.state import (
 from release.errors import LedgerError, StorageError
 from release.exact.numbers import format_exact
 from release.records.files import make_folder, storage_errors, sync, write
-from release.records.hashes import encoded, sha256
 from release.records.models import canonical
 from release.records.signing import PublicKey, Signer, sign_note
 from release.records.stores import open_store

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from dp_release_verify.digests import sha256
 from release.budget.caps import Rule
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
@@ -35,7 +36,6 @@ from release.queries.read import parse_spec
 from release.queries.tabulations.table_count import TableCount, table_count
 from release.records.base import DefinitionName, Record, Sha256
 from release.records.files import write
-from release.records.hashes import sha256
 from release.records.mechanisms import AnyMechanismRecord
 from release.records.models import (
     MechanismCommitment,

@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from dp_release_verify.digests import commit, sha256
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
 from release.budget.patterns import Pattern, patterns_of
@@ -24,7 +25,6 @@ from release.bundle.software import software
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.records.files import write
-from release.records.hashes import commit, sha256
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import (
     MechanismCommitment,

@@ -38,6 +38,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
+from dp_release_verify.digests import sha256
 from release.budget.entries import AbortReason
 from release.budget.ledger import (
     Ledger,
@@ -67,7 +68,6 @@ from release.records.files import (
     sync_tree,
     write,
 )
-from release.records.hashes import sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, Signer, attest
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from dp_release_verify.digests import sha256_of_file
 from release.errors import VerificationError
 from release.records.files import MAX_FILE_BYTES
-from release.records.hashes import sha256_of_file
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import parse, parse_plain
 from release.records.versions import unread

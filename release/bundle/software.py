@@ -19,7 +19,7 @@ from typing import get_args
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from release.records.hashes import sha256
+from dp_release_verify.digests import sha256
 from release.records.models import Environment, RuntimeExtra, Software
 from release.version import VERSION
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
+from dp_release_verify.digests import sha256
 from release.budget.ledger import Spending
 from release.bundle.bounded import bounded_words, shared_words
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
@@ -40,7 +41,6 @@ from release.exact.domain import Codes
 from release.exact.numbers import format_exact
 from release.queries.tabulations.table_count import CENTER, TableCount
 from release.records.files import write
-from release.records.hashes import sha256
 from release.records.mechanisms import IntegerRecord
 from release.records.models import (
     ChargeRecord,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from dp_release_verify.digests import sha256
 from release.errors import ReleaseError, SpecError, shown
-from release.records.hashes import sha256
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from dp_release_verify.digests import sha256
 from release.budget.claims import Newest
 from release.budget.ledger import (
     CHECKPOINT,
@@ -42,7 +43,6 @@ from release.records.files import (
     sync_tree,
     write,
 )
-from release.records.hashes import sha256
 from release.records.signing import PublicKey, Signer
 from release.records.stores import Store
 from release.verification.provenance import Trust

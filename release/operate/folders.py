@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from dp_release_verify.digests import sha256
 from release.budget.ledger import CHECKPOINT, Replayed, newest
 from release.bundle.publish import LEDGER, is_at_work
 from release.bundle.statements import ATTESTATION, SUMS
@@ -18,7 +19,6 @@ from release.operate.operations import (
     reserved_elsewhere,
     witnessed,
 )
-from release.records.hashes import sha256
 from release.records.stores import Store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify

@@ -23,8 +23,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
+from dp_release_verify.digests import decoded, encoded
 from release.errors import SpecError
-from release.records.hashes import decoded, encoded
 from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
 # The parts of a verifier key are joined by "+", so a name has none.

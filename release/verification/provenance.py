@@ -10,6 +10,7 @@ from fractions import Fraction
 from operator import attrgetter
 from pathlib import Path
 
+from dp_release_verify.digests import sha256
 from release.budget.claims import read_claim
 from release.budget.composed import Together, release_charge
 from release.budget.ledger import (
@@ -31,7 +32,6 @@ from release.budget.ledger import (
 from release.bundle.read import read_any_mechanism
 from release.bundle.statements import ATTESTATION, PROOF
 from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
-from release.records.hashes import sha256
 from release.records.keys.cosignatures import WitnessKey, cosignatures
 from release.records.models import MechanismFile, ReleaseRecord
 from release.records.signing import (

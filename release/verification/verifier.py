@@ -18,6 +18,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from dp_release_verify.digests import commit
 from release.budget.cost import Kept, Satisfied, release_step, satisfied
 from release.bundle.acceptance import judged
 from release.bundle.evidence.record import AUDIT, AuditRecord
@@ -56,7 +57,6 @@ from release.exact.numbers import format_exact, format_up
 from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity, rows_read
-from release.records.hashes import commit
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import (
     MechanismCommitment,

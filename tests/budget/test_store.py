@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from dp_release_verify.digests import sha256
 from release.budget.checkpoint import checkpoint_text
 from release.budget.ledger import (
     CHECKPOINT,
@@ -32,7 +33,6 @@ from release.budget.ledger import (
 )
 from release.budget.state import State
 from release.errors import BudgetError, LedgerError, StorageError
-from release.records.hashes import sha256
 from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.records.signing import Signer, sign_note

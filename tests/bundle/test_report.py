@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 import release
+from dp_release_verify.digests import sha256
 from release.bundle.read import read_mechanism
 from release.bundle.report.answers import answer_columns, table_of
 from release.bundle.report.long_tables import rows_of
@@ -27,7 +28,6 @@ from release.bundle.report.published import PublicQuery
 from release.errors import VerificationError
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
-from release.records.hashes import sha256
 from release.records.models import QueryRecord
 from release.spec.query import DomainQuery
 from release.verification.verifier import verify

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dp_release_verify.digests import sha256
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, Topology
@@ -28,7 +29,6 @@ from release.noise.select import choose, compare, family_of, fitting
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec, read_spec
 from release.queries.registry import sensitivity_without_data
-from release.records.hashes import sha256
 from release.records.mechanisms import ChannelRecord
 from release.records.models import canonical, parse
 from release.verification.verifier import verify

@@ -413,7 +413,7 @@ def test_without_its_ledger_nothing_goes_to_a_store_that_has_one(
 
 
 def test_a_forged_release_is_not_restored(uri: str, place: Place, tmp_path: Path) -> None:
-    from release.records.hashes import sha256
+    from dp_release_verify.digests import sha256
 
     store = open_store(uri, "--to")
     public = release(replace(place, store=store))

@@ -888,7 +888,7 @@ _LEDGER = (
 _COMMITMENTS = (
     *_files(
         "commitments",
-        "records/hashes.py",
+        "dp_release_verify/digests.py",
         (
             "a commitment is a hash without its key",
             "code = hmac.new(key, digestmod=hashlib.sha256)",

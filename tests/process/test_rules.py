@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dp_release_verify.digests import sha256
 from release.budget.ledger import (
     Entry,
     PlannedSlot,
@@ -22,7 +23,6 @@ from release.budget.ledger import (
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
 from release.errors import BudgetError, VerificationError
 from release.pipeline import Options, run_release
-from release.records.hashes import sha256
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.verification import standalone

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.records.hashes import sha256
+from dp_release_verify.digests import sha256
 from tests.attempts import Tried
 from tests.every import every
 from tests.process.test_twin_run import all_of_a_run

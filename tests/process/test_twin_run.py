@@ -28,6 +28,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from dp_release_verify.digests import sha256
 from release.at_work import Answered, QueryRun, reached
 from release.budget.ledger import ScopeCap, create_ledger
 from release.bundle import publish, write
@@ -39,7 +40,6 @@ from release.pipeline import Options, load, run_release
 from release.queries.contributions import Contributions, contributions
 from release.queries.read import read_spec
 from release.queries.sensitivity import empirical_sensitivity
-from release.records.hashes import sha256
 from release.records.keys.files import FileSigner
 from release.tables.duckdb import Tables
 from tests.small import Row, Small, joint, part, query

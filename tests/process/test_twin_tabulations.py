@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 import yaml
 
+from dp_release_verify.digests import sha256
 from release.at_work import QueryRun
 from release.queries.tabulations.table_count import CENTER
-from release.records.hashes import sha256
 from tests.attempts import Tried
 from tests.every import every
 from tests.process.test_twin_pairs import DATES, Pair, pairs

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dp_release_verify.digests import sha256
 from release.budget.ledger import read_ledger
 from release.errors import SpecError, VerificationError
 from release.queries.read import parse_spec
-from release.records.hashes import sha256
 from release.records.signing import read_public_key
 from release.records.versions import READ, unread
 from release.verification.provenance import Trust

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import commit, sha256
 from release.bundle.read import parse_any_mechanism
 from release.errors import VerificationError
 from release.exact.composition.distribution import UNIT
 from release.exact.composition.profile import Profile
 from release.pipeline import auditor_bundle, run_release
-from release.records.hashes import commit, sha256
 from release.verification.verifier import verify
 from tests.hockey_stick import HAIR
 from tests.small import UNSIGNED, Row, Small, joint, part, query

@@ -21,13 +21,13 @@ import pytest
 import rfc8785
 import yaml
 
+from dp_release_verify.digests import commit, sha256
 from release.budget.ledger import ScopeCap, create_ledger
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
 from release.errors import ReleaseError, VerificationError
 from release.pipeline import Options, auditor_bundle, run_release
 from release.queries.read import parse_spec
-from release.records.hashes import commit, sha256
 from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import PublicKey

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import sha256
 from release.budget.checkpoint import checkpoint_text
 from release.budget.ledger import (
     CHECKPOINT,
@@ -31,7 +32,6 @@ from release.cli.main import main
 from release.errors import VerificationError
 from release.pipeline import Options, run_release
 from release.queries.read import parse_spec
-from release.records.hashes import sha256
 from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest, sign_note

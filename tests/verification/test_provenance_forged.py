@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import sha256
 from release.budget.ledger import (
     CHECKPOINT,
     Ledger,
@@ -35,7 +36,6 @@ from release.budget.ledger import (
 from release.bundle.statements import ATTESTATION, PROOF, SUMS, withheld
 from release.errors import VerificationError
 from release.pipeline import Options, run_release
-from release.records.hashes import sha256
 from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import commit, sha256
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry
 from release.bundle.statements import SUMS
 from release.errors import ReleaseError, VerificationError
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
-from release.records.hashes import commit, sha256
 from release.records.models import ReleaseRecord, parse
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small, query

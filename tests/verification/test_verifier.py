@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import commit, sha256
 from release.bundle.mechanisms import mechanism_record
 from release.bundle.metadata import registry
 from release.bundle.statements import SUMS
@@ -29,7 +30,6 @@ from release.noise.solve import design
 from release.pipeline import auditor_bundle, run_release
 from release.queries import sensitivity as seen
 from release.queries.read import parse_spec, read_spec
-from release.records.hashes import commit, sha256
 from release.records.models import ReleaseRecord, canonical, parse
 from release.verification.verifier import verify
 from tests.conftest import PROJECT

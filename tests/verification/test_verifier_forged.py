@@ -19,6 +19,7 @@ import pytest
 import rfc8785
 import yaml
 
+from dp_release_verify.digests import sha256
 from release.bundle.mechanisms import mechanism_record
 from release.bundle.read import parse_mechanism, read_mechanism
 from release.bundle.statements import SUMS
@@ -32,7 +33,6 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.design import Design
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
-from release.records.hashes import sha256
 from release.records.models import canonical
 from release.spec.losses import loss_of
 from release.spec.query import Query

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from release.records.hashes import sha256
+from dp_release_verify.digests import sha256
 
 _NAME, _RECORD = 16, 17
 PUBLIC, WITHDRAWN, SKIPPED, CHARGED, REVISED = b"\x01", b"\x02", b"\x03", b"\x04", b"\x05"

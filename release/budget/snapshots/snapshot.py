@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dp_release_verify.digests import decoded, encoded, sha256
 from dp_release_verify.merkle import grown_peaks
 from release.budget.caps import ScopeCap
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, read_checkpoint
@@ -21,7 +22,6 @@ from release.budget.entries import Entry, Reserve
 from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WITHDRAWN, PastNames
 from release.budget.state import Before, Replayed, State, entry_file, open_account, read_entry
 from release.errors import ReleaseError
-from release.records.hashes import decoded, encoded, sha256
 from release.records.models import canonical
 from release.records.signing import PublicKey, SignatureError, Signer, open_note, sign_note
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dp_release_verify.digests import commit_chunks
 from release.bundle.evidence.people import now, people
 from release.bundle.evidence.record import AuditRecord, InputRecord, LeftOut, SetAside
 from release.bundle.evidence.signed import signed
 from release.errors import DataError
-from release.records.hashes import commit_chunks
 from release.records.models import Opening, canonical
 from release.records.signing import Signer
 

@@ -12,11 +12,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
+from dp_release_verify.digests import sha256
 from release.budget.entries import NOTHING, Hash, RunId
 from release.bundle.evidence.people import UNREADABLE, Instant, PersonName
 from release.bundle.evidence.signed import SignedRecord, signed
 from release.errors import Reason
-from release.records.hashes import sha256
 from release.records.models import canonical, parse
 from release.records.signing import Signer
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from dp_release_verify.digests import decoded, encoded
 from release.records.base import Record
-from release.records.hashes import decoded, encoded
 from release.records.models import canonical
 from release.records.signing import PublicKey, SignatureError, Signer
 

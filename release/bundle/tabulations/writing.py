@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dp_release_verify.digests import sha256
 from release.bundle.tabulations.entries import (
     MeasuredTable,
     family_of,
@@ -23,7 +24,6 @@ from release.bundle.tabulations.files import (
 from release.bundle.tabulations.numbers import LevelNumbers, tabulated
 from release.exact.integers.noise import IntegerNoise
 from release.records.files import write
-from release.records.hashes import sha256
 from release.records.models import OutputFile
 from release.records.tabulations import DeclaredRecord, TabulationRecord
 from release.spec.tabulations.opened import OpenTabulation, Table

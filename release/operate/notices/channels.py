@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dp_release_verify.digests import sha256
 from release.errors import SpecError
 from release.operate.notices.notice import Notice
-from release.records.hashes import sha256
 from release.records.keys.files import forbidden_mode
 
 VARIABLE = "DP_RELEASE_NOTIFY"

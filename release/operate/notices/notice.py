@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from dp_release_verify.digests import sha256
 from release.errors import BudgetError, LedgerError, ReleaseError, StorageError
-from release.records.hashes import sha256
 
 
 class End(StrEnum):

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dp_release_verify.digests import sha256
 from release.budget.ledger import ReleaseCharge, read_ledger
 from release.bundle.publish import (
     LEDGER,
@@ -27,7 +28,6 @@ from release.bundle.publish import (
     open_ledger,
 )
 from release.errors import LedgerError, ReleaseError, StorageError
-from release.records.hashes import sha256
 from release.records.keys.outside import read_key
 from release.spec.load import SpecFile
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dp_release_verify.digests import encoded
 from release.errors import SpecError
-from release.records.hashes import encoded
 from release.records.signing import PublicKey, SignatureError, Signer, key_text, note_lines
 
 

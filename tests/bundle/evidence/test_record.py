@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import encoded
 from release.budget.ledger import ScopeCap, create_ledger
 from release.bundle.evidence.record import AUDIT
 from release.errors import VerificationError
@@ -21,7 +22,6 @@ from release.operate.operations import Place, Run, release_period
 from release.operate.rehearsal.rehearse import check_run
 from release.pipeline import Options
 from release.queries.read import read_spec
-from release.records.hashes import encoded
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.signing import PublicKey, Signer

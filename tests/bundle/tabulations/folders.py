@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import rfc8785
 
+from dp_release_verify.digests import sha256
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.tabulations.entries import family_of, level_record, objective_of
 from release.bundle.tabulations.files import (
@@ -25,7 +26,6 @@ from release.bundle.tabulations.numbers import LevelNumbers, tabulated
 from release.bundle.tabulations.writing import PublicTabulation
 from release.queries.read import parse_spec
 from release.records.files import write
-from release.records.hashes import sha256
 from release.records.models import (
     ChargeRecord,
     MechanismFile,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.records.hashes import sha256
+from dp_release_verify.digests import sha256
 from tests.bundle.tabulations.folders import Folder, census
 
 CONSTRAINTS = [

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 import rfc8785
 
+from dp_release_verify.digests import commit, sha256
 from release.budget.witness import cosign_ledger
 from release.bundle.statements import SUMS
 from release.cli.main import main
 from release.errors import VerificationError
 from release.pipeline import auditor_bundle, run_release
-from release.records.hashes import commit, sha256
 from release.records.keys.cosignatures import witness_key
 from release.records.keys.files import create_key
 from release.verification import standalone
