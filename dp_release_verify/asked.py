@@ -163,6 +163,25 @@ def check_neighbors(privacy: forms.Privacy) -> None:
     )
 
 
+def clamp_of(query: forms.Query) -> tuple[int, int]:
+    """The bounds of what one row counts as, in a question or a part of one.
+
+    Raises:
+        Refused: there are none.
+    """
+    at = f"{query.name}.clamp"
+    stated = getattr(query, "clamp", None) or getattr(query, "values", None)
+    if stated is None:
+        bins = None
+        if isinstance(query, (forms.Statistic, forms.Quantiles)):
+            bins = query.domain.bins
+        if bins is None:
+            raise Refused(FILE, at, "nothing", "the bounds of one row")
+        return bins.low, bins.high
+    rule(stated[0] < stated[-1], at, stated, "a low end below the high one")
+    return stated[0], stated[-1]
+
+
 @dataclass(frozen=True)
 class Question:
     """A question that is published by itself, or a table that a tabulation measures.
@@ -258,16 +277,7 @@ class Question:
         Raises:
             Refused: there are none.
         """
-        query = self.query
-        stated = getattr(query, "clamp", None) or getattr(query, "values", None)
-        if stated is None:
-            bins = (
-                query.domain.bins if isinstance(query, (forms.Statistic, forms.Quantiles)) else None
-            )
-            rule(bins is not None, f"{self.name}.clamp", "nothing", "the bounds of one row")
-            return (bins.low, bins.high) if bins is not None else (0, 0)
-        rule(stated[0] < stated[-1], f"{self.name}.clamp", stated, "a low end below the high one")
-        return stated[0], stated[-1]
+        return clamp_of(self.query)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from dp_release_verify import forms
 from dp_release_verify.asked import FILE
 from dp_release_verify.canonical import about
-from dp_release_verify.errors import NotProved, refuse_unless
+from dp_release_verify.errors import NotProved, Refused, refuse_unless
 from dp_release_verify.losses import (
     LARGEST_LOSS,
     SHORTEST_STEP,
@@ -26,8 +26,6 @@ from dp_release_verify.reach import Reach
 
 _WEAKER = ("pure", "probabilistic", "approximate")
 """Each definition follows from those before it."""
-
-MOST_STEPS = 2**14
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def check_charge(charged: Charged) -> None:
     refuse_unless(enough, FILE, at, _said(stated), f"at least {_said(due)}")
 
 
-def _said(figures: forms.Figures) -> str:
+def _said(figures: forms.Figures | forms.Claim) -> str:
     return f"ε {about(figures.epsilon)}, δ {about(figures.delta)}"
 
 
@@ -130,30 +128,29 @@ def check_total(
         sum((each.epsilon for each in charges), Fraction(0)),
         sum((each.delta for each in charges), Fraction(0)),
     )
-    refuse_unless(total.delta < 1, FILE, "made.total.delta", total.delta, "below 1")
-    weakest = _weakest(charged)
-    losses = None
-    is_added = added.epsilon <= total.epsilon and added.delta <= total.delta
-    if composes_exactly and step is not None:
-        losses = compose(charged, step) if not is_added else None
-    if not is_added:
-        refuse_unless(
-            composes_exactly and step is not None,
-            FILE,
-            "made.total",
-            _said(forms.Figures(total.epsilon, total.delta)),
-            f"at least {_said(added)}",
-        )
-        hidden = [each.made.charge for each in charged if each.reach.question.is_empirical]
-        epsilon = total.epsilon - sum((each.epsilon for each in hidden), Fraction(0))
-        delta = total.delta - sum((each.delta for each in hidden), Fraction(0))
-        refuse_unless(min(epsilon, delta) >= 0, FILE, "made.total", total, "the hidden charges")
-        own = Fraction(0) if losses is None else losses.delta_at(epsilon)
-        refuse_unless(own <= delta, FILE, "made.total", f"δ {about(own)}", about(delta))
+    refuse_unless(total.delta < 1, FILE, "made.total.delta", about(total.delta), "below 1")
+    weakest, losses = _weakest(charged), None
+    if added.epsilon > total.epsilon or added.delta > total.delta:
+        if not composes_exactly or step is None:
+            raise Refused(FILE, "made.total", _said(total), f"at least {_said(added)}")
+        losses = compose(charged, step)
+        _check_composed(charged, total, losses)
         weakest = "approximate" if total.delta > 0 else weakest
     is_said = _WEAKER.index(total.definition) >= _WEAKER.index(weakest)
     refuse_unless(is_said, FILE, "made.total.definition", total.definition, weakest)
     return losses
+
+
+def _check_composed(charged: list[Charged], total: forms.Claim, losses: Losses | None) -> None:
+    """What the public questions compose to is within what the committed ones leave of a total."""
+    epsilon, delta = total.epsilon, total.delta
+    for each in charged:
+        if each.reach.question.is_empirical:
+            epsilon -= each.made.charge.epsilon
+            delta -= each.made.charge.delta
+    refuse_unless(min(epsilon, delta) >= 0, FILE, "made.total", _said(total), "the hidden charges")
+    own = Fraction(0) if losses is None else losses.delta_at(epsilon)
+    refuse_unless(own <= delta, FILE, "made.total", f"δ {about(own)}", about(delta))
 
 
 def _weakest(charged: list[Charged]) -> str:

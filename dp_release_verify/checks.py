@@ -616,7 +616,7 @@ def ledger_commit(work: Work, check: Check) -> Iterator[Finding]:
     work.published = check_signed(work.folder, work.release, work.trust, work.ledger)
     proof = work.published.proof
     if work.ledger is not None:
-        work.owners = check_in_ledger(work.folder, work.release, work.trust, work.ledger, proof)
+        work.owners = check_in_ledger(work.release, work.trust, work.ledger, proof)
     if proof is not None:
         yield check.found("a signed ledger holds the hash of all files")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -445,4 +444,4 @@ def read_proof(file: str, data: bytes, keys: Iterable[VerifierKey]) -> Proof:
 
 def digest_of(sums: bytes) -> str:
     """What a commit holds of a release: the hash of its SHA256SUMS."""
-    return f"sha256:{hashlib.sha256(sums).hexdigest()}"
+    return f"sha256:{sha256(sums)}"

@@ -37,7 +37,7 @@ class Pairs:
 
     def __init__(self, of: Mapping[tuple[int, int], int], total: int) -> None:
         self.total = total
-        self.key = frozenset(of.items())
+        self._of = of
         self._pairs = [pair for pair in of if pair[0] > 0]
         # Floats would tie ratios that differ; a ratio to more bits than two masses have does not.
         width = max((max(pair).bit_length() for pair in self._pairs), default=1) * 2 + 2
@@ -46,6 +46,11 @@ class Pairs:
         self._pairs.sort(key=lambda pair: ratios[pair], reverse=True)
         self._above = [0, *accumulate(p * of[p, q] for p, q in self._pairs)]
         self._below = [0, *accumulate(q * of[p, q] for p, q in self._pairs)]
+
+    @cached_property
+    def key(self) -> frozenset[tuple[tuple[int, int], int]]:
+        """What its profile depends on, beside the total."""
+        return frozenset(self._of.items())
 
     def _count(self, ratio: int) -> int:
         """How many of the pairs have p > ratio · q, with the ratio over 10^40."""

@@ -100,7 +100,7 @@ def check_signed(
 
 
 def check_in_ledger(
-    folder: Folder, release: forms.Release, trust: Trust, ledger: Ledger, proof: Proof | None
+    release: forms.Release, trust: Trust, ledger: Ledger, proof: Proof | None
 ) -> set[VerifierKey]:
     """The commit stands in the ledger that was given; gives the keys behind this ledger.
 

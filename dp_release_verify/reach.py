@@ -15,7 +15,7 @@ from math import ceil, gcd, lcm, prod
 from typing import TypeAlias
 
 from dp_release_verify import forms
-from dp_release_verify.asked import Question, rule
+from dp_release_verify.asked import Question, clamp_of, rule
 
 Vector: TypeAlias = tuple[int, ...]
 
@@ -95,7 +95,7 @@ class Reach:
 
     def moves_of_sum(self, part: forms.Statistic, rows: int) -> tuple[int, int]:
         """By how much a unit that comes in raises and lowers a sum."""
-        low, high = Question(part, (part,), self.question.answers, self.question.neighbors).clamp
+        low, high = clamp_of(part)
         return rows * max(high, 0), rows * max(-low, 0)
 
     def _unit_of_values(self, part: forms.Statistic, place: int) -> int:

@@ -22,8 +22,8 @@ _KEY_KINDS: dict[str, ColumnKind] = {"string": "string", "integer": "int64", "da
 
 
 @dataclass(frozen=True)
-class Published:
-    """A column of a released table."""
+class Expected:
+    """A column that a released table has to have."""
 
     name: str
     kind: ColumnKind
@@ -84,16 +84,16 @@ def cells_of(question: Question, keys: Mapping[str, list[Value]]) -> tuple[int, 
     return free, cells
 
 
-def columns_of(spec: Spec, question: Question, *, has_interval: bool) -> list[Published]:
+def columns_of(spec: Spec, question: Question, *, has_interval: bool) -> list[Expected]:
     """The columns of the released table of a question, in order."""
     types = spec.columns[question.query.table]
     columns = []
     for column in question.query.by:
-        columns.append(Published(column, _KEY_KINDS[types[column]]))
+        columns.append(Expected(column, _KEY_KINDS[types[column]]))
     columns += _answer_columns(question)
     if has_interval:
         number: ColumnKind = "double"
-        columns += [Published("low", number), Published("high", number)]
+        columns += [Expected("low", number), Expected("high", number)]
     return columns + _drawn_columns(question)
 
 
@@ -101,42 +101,42 @@ def _label_kind(answers: Answers) -> ColumnKind:
     return "string" if answers.labels else "int64"
 
 
-def _answer_columns(question: Question) -> list[Published]:
+def _answer_columns(question: Question) -> list[Expected]:
     query = question.query
     if isinstance(query, forms.TupleQuery):
         parts = zip(question.parts, question.answers, strict=True)
-        return [Published(f"answer_{part.name}", _label_kind(each)) for part, each in parts]
+        return [Expected(f"answer_{part.name}", _label_kind(each)) for part, each in parts]
     kind = _label_kind(question.answers[0])
     if isinstance(query, forms.Top):
-        return [Published(f"answer_{place}", kind) for place in range(1, query.k + 1)]
+        return [Expected(f"answer_{place}", kind) for place in range(1, query.k + 1)]
     if isinstance(query, forms.Quantiles) and len(query.at) > 1:
-        return [Published(f"answer_{_of_share(share)}", kind) for share in query.at]
-    return [Published("answer", kind)]
+        return [Expected(f"answer_{_of_share(share)}", kind) for share in query.at]
+    return [Expected("answer", kind)]
 
 
 def _of_share(share: Fraction) -> str:
     return canonical.exact(share).replace(".", "_").replace("/", "_")
 
 
-def _drawn_columns(question: Question) -> list[Published]:
+def _drawn_columns(question: Question) -> list[Expected]:
     query = question.query
     if isinstance(query, forms.Top):
-        columns = [Published(f"answer_code_{place}", "int64") for place in range(1, query.k + 1)]
+        columns = [Expected(f"answer_code_{place}", "int64") for place in range(1, query.k + 1)]
         if query.counts:
             for place in range(1, query.k + 1):
-                columns.append(Published(f"noisy_count_{place}", "int64"))
+                columns.append(Expected(f"noisy_count_{place}", "int64"))
         if query.histogram:
             answers = question.answers[0]
             for code in range(answers.size):
-                columns.append(Published(f"noisy_count_{answers.label(code)}", "int64"))
+                columns.append(Expected(f"noisy_count_{answers.label(code)}", "int64"))
         return columns
     if isinstance(query, forms.Quantiles) and len(query.at) > 1:
-        return [Published(f"answer_code_{_of_share(share)}", "int64") for share in query.at]
+        return [Expected(f"answer_code_{_of_share(share)}", "int64") for share in query.at]
     if question.on_statistic and query.kind == "sum":
-        return [Published("noisy_sum", "int64")]
+        return [Expected("noisy_sum", "int64")]
     if question.on_statistic and query.kind == "mean":
-        return [Published("noisy_above", "int64"), Published("noisy_below", "int64")]
-    return [Published("answer_code", "int32" if question.size <= 2**31 else "int64")]
+        return [Expected("noisy_above", "int64"), Expected("noisy_below", "int64")]
+    return [Expected("answer_code", "int32" if question.size <= 2**31 else "int64")]
 
 
 def read_released(
@@ -177,7 +177,7 @@ def check_entries(file: str, table: Table, release_id: str, name: str, form: str
     refuse_unless(stated == expected, file, "metadata", stated, expected)
 
 
-def check_columns(file: str, table: Table, expected: list[Published], optional: set[str]) -> None:
+def check_columns(file: str, table: Table, expected: list[Expected], optional: set[str]) -> None:
     """The columns have these names and types, in this order, and no value is missing.
 
     Raises:

@@ -22,7 +22,7 @@ from dp_release_verify.digests import Folder
 from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.mechanisms.integers import Integers
 from dp_release_verify.parquet import ColumnKind, Table, read_table
-from dp_release_verify.tables import KEYS, Published, check_columns, check_entries
+from dp_release_verify.tables import KEYS, Expected, check_columns, check_entries
 
 FORMAT = "dp-release/tabulation/v1"
 MOST_ROWS = 2**25
@@ -163,9 +163,9 @@ class Numbers:
     values: list[list[int]]
 
 
-def _key_columns(shape: Shape, level: int, names: Sequence[str]) -> list[Published]:
-    columns = [Published(each, "string") for each in shape.levels[: level + 1]]
-    return columns + [Published(each, "string") for each in names]
+def _key_columns(shape: Shape, level: int, names: Sequence[str]) -> list[Expected]:
+    columns = [Expected(each, "string") for each in shape.levels[: level + 1]]
+    return columns + [Expected(each, "string") for each in names]
 
 
 def _rows_of_area(
@@ -207,7 +207,7 @@ def _read(
     table = read_table(file, files.folder.read(file), rows)
     check_entries(file, table, files.release_id, name, FORMAT)
     expected = _key_columns(shape, level, names)
-    expected += [Published(column, kind) for column, kind in numbers]
+    expected += [Expected(column, kind) for column, kind in numbers]
     partial = {each for each in names if any(each not in margin for margin in margins)}
     check_columns(file, table, expected, partial)
     for place, column in enumerate(shape.levels[: level + 1]):

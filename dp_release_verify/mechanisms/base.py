@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from dp_release_verify import forms
-from dp_release_verify.canonical import below_e
+from dp_release_verify.canonical import SCALE, below_e
 from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.losses import Pairs, Profile, largest, rough_profile
 from dp_release_verify.reach import Reach
@@ -122,17 +122,14 @@ class Mechanism(ABC):
         return stated
 
 
-Compared = Callable[[], Iterable[tuple[int, Pairs]]]
-
-
-def deltas_of(compared: Iterable[tuple[int, Pairs]], epsilon: Fraction) -> Deltas:
-    """The largest δ of many pairs of laws; each comes with its distance."""
+def deltas_of(compared: Iterable[Pairs], epsilon: Fraction) -> Deltas:
+    """The largest δ of many pairs of laws."""
     ratio = below_e(epsilon)
     probabilistic = approximate = Fraction(0)
-    for _, pairs in compared:
+    for pairs in compared:
         above = Fraction(pairs.mass_above(ratio), pairs.total)
         probabilistic = max(probabilistic, above)
-        excess = Fraction(pairs.excess(ratio), pairs.total) / 10**40
+        excess = Fraction(pairs.excess(ratio), pairs.total * SCALE)
         approximate = max(approximate, excess)
     return Deltas(probabilistic, approximate)
 

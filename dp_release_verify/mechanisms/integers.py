@@ -63,7 +63,7 @@ class Integers(Mechanism):
             approximate = Fraction(0 if is_pure else 1)
         else:
             compared = self.noise.compared(self.distances)
-            approximate = deltas_of(((0, pairs) for pairs in compared), epsilon).approximate
+            approximate = deltas_of(compared, epsilon).approximate
         return Deltas(Fraction(approximate > 0), approximate)
 
     def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:

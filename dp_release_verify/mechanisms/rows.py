@@ -50,7 +50,7 @@ class Modular(Mechanism):
 
     def deltas(self, epsilon: Fraction) -> Deltas:
         """What it keeps: the largest δ over all differences."""
-        return deltas_of(((far, pairs) for far, pairs, _ in self._compared()), epsilon)
+        return deltas_of((pairs for _, pairs, _ in self._compared()), epsilon)
 
     def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile over the differences up to ``far``."""
@@ -91,7 +91,7 @@ class Channel(Mechanism):
 
     def deltas(self, epsilon: Fraction) -> Deltas:
         """What it keeps: the largest δ over all neighboring codes."""
-        return deltas_of(((far, pairs) for far, pairs, _ in self._compared()), epsilon)
+        return deltas_of((pairs for _, pairs, _ in self._compared()), epsilon)
 
     def exact_cell(self, far: int, step: Fraction, epsilon: Fraction) -> Profile | None:
         """The profile over the neighboring codes up to ``far`` apart."""

@@ -44,6 +44,7 @@ class RatioSelection(Mechanism):
             raise not_this_question(file, law.family)
         named = question.query.mechanism
         self.need(named in (None, law.family), "family", law.family, named)
+        self.family = law.family
         self.ratio = law.ratio
         self.rows = reach.rows
         self.ways = question.neighbors.ways
@@ -78,13 +79,11 @@ class OfScores(RatioSelection):
     KINDS = ("mode", "median", "min", "max", "quantiles")
     IN_PROPORTION = True
 
-    def __init__(
-        self, file: str, law: forms.RatioLaw, reach: Reach, found: forms.Found | None = None
-    ) -> None:
-        super().__init__(file, law, reach, found)
-        query = reach.question.query
-        is_one = not isinstance(query, forms.Quantiles) or len(query.at) == 1
-        self.need(is_one, "family", law.family, "one of several quantiles")
+    def check(self) -> None:
+        """It answers one question, not several quantiles."""
+        super().check()
+        number = len(self.reach.question.shares)
+        self.need(number == 1, "family", self.family, "one of several quantiles")
 
     @property
     def units(self) -> int:
@@ -107,10 +106,9 @@ class TwoCategories(RatioSelection):
 
     KINDS = ("mode",)
 
-    def __init__(
-        self, file: str, law: forms.RatioLaw, reach: Reach, found: forms.Found | None = None
-    ) -> None:
-        super().__init__(file, law, reach, found)
+    def check(self) -> None:
+        """One unit has one vote among two."""
+        super().check()
         check_votes(self, 2)
 
     @property
@@ -166,11 +164,10 @@ class TopHistogram(OfTop):
 class TopSelection(OfTop):
     """A selection of k categories, which publishes no counts."""
 
-    def __init__(
-        self, file: str, law: forms.RatioLaw, reach: Reach, found: forms.Found | None = None
-    ) -> None:
-        super().__init__(file, law, reach, found)
-        self.need(not self.shows_counts, "family", law.family, "top_histogram, which has counts")
+    def check(self) -> None:
+        """No counts are asked for."""
+        super().check()
+        self.need(not self.shows_counts, "family", self.family, "top_histogram, which has counts")
 
 
 class TopCanonical(TopSelection):
@@ -207,16 +204,11 @@ class OfQuantiles(RatioSelection):
     KINDS = ("quantiles",)
     IN_PROPORTION = True
 
-    def __init__(
-        self,
-        file: str,
-        law: forms.RatioLaw | forms.TreeLaw,
-        reach: Reach,
-        found: forms.Found | None = None,
-    ) -> None:
-        super().__init__(file, law, reach, found)
-        number = len(reach.question.shares)
-        self.need(number > 1, "family", law.family, "one of a single quantile")
+    def check(self) -> None:
+        """It answers several quantiles."""
+        super().check()
+        number = len(self.reach.question.shares)
+        self.need(number > 1, "family", self.family, "one of a single quantile")
 
 
 class JointQuantiles(OfQuantiles):

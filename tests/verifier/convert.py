@@ -415,56 +415,53 @@ def add_estimates(into: Path, number: int) -> None:
     asked = (release.asked.tabulations or [])[number]
     made = (release.made.tabulations or [])[number]
     shape = shape_of(asked, keys)
-    cells = [len(shape.breakdowns[name].labels) for name in shape.attributes]
-    lowest = len(shape.levels) - 1
-    finest = list(product(range(len(shape.areas[lowest])), *map(range, cells)))
-    blocks, right, tables = [], [], {}
+    scaled, right, unpublished = [], [], {}
     for table in made.measured:
         path = into / f"data/{table.name}.parquet"
         level, margin = shape.levels.index(table.level), shape.ordered(table.margin)
         law = canonical.loads("law", (into / f"mechanisms/{table.mechanism}.json").read_bytes())
         noise = NoiseLaw("law", forms.read(forms.IntegersLaw, "law", law).noise)
         scale = 1 / math.sqrt(float(noise.moment(2)))
-        rows = []
-        for area, *categories in finest:
-            for upper in range(lowest, level, -1):
-                area = shape.parents[upper][area]  # noqa: PLW2901 - upwards
-            rows.append(area * shape.size(margin) + cell_of(shape, margin, categories))
-        size = len(shape.areas[level]) * shape.size(margin)
-        ones = np.ones(len(finest))
-        blocks.append(sparse.csr_matrix((ones, (rows, range(len(finest)))), (size, len(finest))))
-        counts = pq.read_table(path).column("measured").to_pylist()
-        right.append(np.array(counts, dtype=float) * scale)
-        tables[table.name] = (path, level, margin, scale)
-    scaled = [block * tables[name][3] for block, name in zip(blocks, tables, strict=True)]
+        added = added_up(shape, level, margin)
+        scaled.append(added * scale)
+        right.append(numbers_of(path, "measured") * scale)
+        if margin not in [shape.ordered(each) for each in asked.publish[table.level]]:
+            unpublished[path] = added
     for each in asked.constraints or ():
-        if each.level is None or made.declared is None:
-            continue
-        # Declared numbers are exact: a weight that hides all noise.
-        margin = shape.ordered(each.margin or [])
-        counts = pq.read_table(into / f"data/{made.declared}.parquet").column("count").to_pylist()
-        rows = []
-        for area, *categories in finest:
-            for upper in range(lowest, 0, -1):
-                area = shape.parents[upper][area]  # noqa: PLW2901 - upwards
-            rows.append(area * shape.size(margin) + cell_of(shape, margin, categories))
-        size = len(shape.areas[0]) * shape.size(margin)
-        ones = np.full(len(finest), 1e5)
-        scaled.append(sparse.csr_matrix((ones, (rows, range(len(finest)))), (size, len(finest))))
-        right.append(np.array(counts, dtype=float) * 1e5)
+        if each.level is not None and made.declared is not None:
+            # Declared numbers are exact: a weight that hides all noise.
+            scaled.append(added_up(shape, 0, shape.ordered(each.margin or [])) * 1e5)
+            right.append(numbers_of(into / f"data/{made.declared}.parquet", "count") * 1e5)
     matrix = sparse.vstack(scaled).tocsr()
     solved = linalg.lsqr(matrix, np.concatenate(right), atol=1e-15, btol=1e-15, iter_lim=10**5)[0]
-    for block, (path, level, margin, _) in zip(blocks, tables.values(), strict=True):
-        if margin in [shape.ordered(each) for each in asked.publish[shape.levels[level]]]:
-            continue
+    for path, added in unpublished.items():
         old = pq.read_table(path)
-        estimates = pa.array(np.round(block @ solved, 6), pa.float64())
+        estimates = pa.array(np.round(added @ solved, 6), pa.float64())
         field = pa.field("estimate", pa.float64(), nullable=False)
         schema = old.schema.remove_metadata().append(field)
         entries = pq.ParquetFile(path).metadata.metadata
         named = {key.decode(): value.decode() for key, value in entries.items()}
         columns = [*old.columns, estimates]
         path.write_bytes(parquet_bytes(pa.table(columns, schema=schema), named))
+
+
+def numbers_of(path: Path, column: str) -> Any:
+    """A column of a file, as floats."""
+    return np.array(pq.read_table(path).column(column).to_pylist(), dtype=float)
+
+
+def added_up(shape: Shape, level: int, margin: tuple[str, ...]) -> Any:
+    """Which combinations of lowest area and categories each number of a table adds up."""
+    lowest = len(shape.levels) - 1
+    cells = [len(shape.breakdowns[name].labels) for name in shape.attributes]
+    finest = list(product(range(len(shape.areas[lowest])), *map(range, cells)))
+    rows = []
+    for area, *categories in finest:
+        for upper in range(lowest, level, -1):
+            area = shape.parents[upper][area]  # noqa: PLW2901 - upwards
+        rows.append(area * shape.size(margin) + cell_of(shape, margin, categories))
+    size = (len(shape.areas[level]) * shape.size(margin), len(finest))
+    return sparse.csr_matrix((np.ones(len(finest)), (rows, range(len(finest)))), size)
 
 
 def cell_of(shape: Shape, margin: tuple[str, ...], categories: Sequence[int]) -> int:
