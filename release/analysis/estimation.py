@@ -58,7 +58,7 @@ from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.records.statistics import NoisySumsRecord
 from release.records.top import HistogramTopRecord
-from release.spec.domains import MOST_IN_ORDER, BinRange, Domain, Grid, plain_answers, real_edges
+from release.spec.domains import MOST_IN_ORDER, BinRange, Domain, Grid, ends_of_bins, plain_answers
 from release.spec.model import Spec
 from release.spec.named import by_name, names_of
 from release.spec.query import Query
@@ -473,44 +473,27 @@ def _estimated(public: Path, release: ReleaseRecord, query: str, level: float) -
 
 
 def _to_bins(estimates: Estimates, domain: AnswerDomain, record: QueryRecord) -> Estimates:
-    """The estimates with intervals of whole bins: of integers, or of means, which are real."""
-    if record.kind == "mean":
-        bins = BinRange.model_validate(record.domain["bins"])
-        return _to_edges(estimates, domain, bins)
-    return _to_ends_of_bins(estimates, domain)
-
-
-def _to_edges(estimates: Estimates, domain: AnswerDomain, bins: BinRange) -> Estimates:
-    """The estimates of means, which are real: from the edge of a bin to the edge of another."""
+    """The estimates with intervals of whole bins, from the begin of one to the end of another."""
+    bins, is_real = BinRange.model_validate(record.domain["bins"]), record.kind == "mean"
     begins = list(map(int, domain.labels))
-    codes = dict(zip(begins, range(len(begins)), strict=True))
+    ends = ends_of_bins(bins, range(bins.count), is_real=is_real)
+    by_label = dict(zip(begins, ends, strict=True))
+    # A column has one type: with an open end all are floats.
+    is_open = any(cell.high == begins[-1] for cell in estimates.cells)
     cells = []
     for cell in estimates.cells:
         if cell.low is None or cell.high is None:
             cells.append(cell)
             continue
-        first, last = codes[int(cell.low)], codes[int(cell.high)]
-        (low, _), (_, high) = real_edges(bins, (first, last))
-        # Answers are clamped, so that the last bin also holds every larger value.
-        end = math.inf if last == bins.count - 1 else float(high)
-        cells.append(replace(cell, low=float(low), high=end))
-    return replace(estimates, cells=tuple(cells))
-
-
-def _to_ends_of_bins(estimates: Estimates, domain: AnswerDomain) -> Estimates:
-    """The estimates with intervals that go to the end of their last bin, and not to its begin."""
-    begins = list(map(int, domain.labels))
-    # Answers are clamped, so that the last bin also holds every larger value.
-    ends = dict(zip(begins, [*(begin - 1 for begin in begins[1:]), math.inf], strict=True))
-    is_open = any(cell.high == begins[-1] for cell in estimates.cells)
-    cells = []
-    for cell in estimates.cells:
-        if cell.high is not None:
-            end = ends[int(cell.high)]
-            # A column has one type: with an open end all are floats.
-            cells.append(replace(cell, high=float(end) if is_open else int(end)))
-        else:
-            cells.append(cell)
+        (low, _), (_, high) = by_label[int(cell.low)], by_label[int(cell.high)]
+        end = math.inf if high is None else high
+        cells.append(
+            replace(
+                cell,
+                low=float(low) if is_real else low,
+                high=float(end) if is_real or is_open else end,
+            )
+        )
     return replace(estimates, cells=tuple(cells))
 
 

@@ -142,10 +142,23 @@ class BinRange(Model):
     count: int = Field(ge=2, le=MAX_ANSWERS, description="the number of bins")
 
 
-def real_edges(bins: BinRange, codes: Sequence[int]) -> list[tuple[int, int]]:
-    """Whole numbers around bins of real numbers: the nearest below and above their edges."""
+def ends_of_bins(
+    bins: BinRange, codes: Sequence[int], *, is_real: bool
+) -> list[tuple[int, int | None]]:
+    """Between which whole numbers the values of each bin lie, both included.
+
+    Of integers these are the least and the largest; of real numbers, such as means, the nearest
+    around the edges. Answers are clamped, so the last bin also holds every larger value: it has no
+    end.
+    """
     width = Fraction(bins.high - bins.low, bins.count)
-    return [(bins.low + floor(code * width), bins.low + ceil((code + 1) * width)) for code in codes]
+    found: list[tuple[int, int | None]] = []
+    for code in codes:
+        first, after = code * width, ceil((code + 1) * width)
+        low = bins.low + (floor(first) if is_real else ceil(first))
+        high = bins.low + (after if is_real else after - 1)
+        found.append((low, None if code == bins.count - 1 else high))
+    return found
 
 
 class Bins(Model):

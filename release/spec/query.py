@@ -18,8 +18,8 @@ from release.spec.domains import (
     Domain,
     Exact,
     Model,
+    ends_of_bins,
     plain_answers,
-    real_edges,
 )
 from release.spec.guarantees import (
     DeclaredSensitivity,
@@ -339,25 +339,13 @@ class DomainQuery(PlainQuery):
     def shown_answers(self, codes: Sequence[int]) -> list[str]:
         """For bins their least and largest integer, else the labels."""
         if isinstance(self.domain, Bins):
-            return bin_texts(self.answers, codes)
+            return bin_texts(self.domain.bins, codes)
         return super().shown_answers(codes)
 
 
-def bin_texts(answers: AnswerDomain, codes: Sequence[int]) -> list[str]:
-    """Bins as from their least integer to their largest; the last one has no end."""
-    lows, last = answers.labels, answers.size - 1
+def bin_texts(bins: BinRange, codes: Sequence[int], *, is_real: bool = False) -> list[str]:
+    """Bins as from where to where their values lie; the last one has no end."""
     texts = []
-    for code in codes:
-        # Answers are clamped, so the last bin also holds every larger value.
-        end = "or more" if code == last else f"to {int(lows[code + 1]) - 1}"
-        texts.append(f"{lows[code]} {end}")
-    return texts
-
-
-def mean_texts(bins: BinRange, codes: Sequence[int]) -> list[str]:
-    """Bins of real numbers as from edge to edge; the last one has no end."""
-    texts = []
-    for code, (low, high) in zip(codes, real_edges(bins, codes), strict=True):
-        end = "or more" if code == bins.count - 1 else f"to {high}"
-        texts.append(f"{low} {end}")
+    for low, high in ends_of_bins(bins, codes, is_real=is_real):
+        texts.append(f"{low} or more" if high is None else f"{low} to {high}")
     return texts

@@ -9,7 +9,7 @@ import pytest
 
 import release
 from release.pipeline import run_release
-from release.spec.domains import BinRange, real_edges
+from release.spec.domains import BinRange, ends_of_bins
 from tests.small import Row, Small, query
 
 
@@ -40,6 +40,9 @@ def test_intervals_of_means_with_hardly_any_noise_hold_them(tmp_path: Path) -> N
 def test_edges_lie_around_the_reals_of_a_bin(count: int) -> None:
     bins = BinRange(low=-5, high=15, count=count)
     width = Fraction(20, count)
-    for code, (low, high) in enumerate(real_edges(bins, range(count))):
+    *closed, (last, end) = ends_of_bins(bins, range(count), is_real=True)
+    assert (last <= 15 - width < last + 1, end) == (True, None)
+    for code, (low, high) in enumerate(closed):
         assert low <= -5 + code * width < low + 1
+        assert high is not None
         assert high - 1 < -5 + (code + 1) * width <= high

@@ -154,9 +154,9 @@ def _least(error: ErrorDistribution | None, variance: Fraction) -> HalfWidth:
         return (count + Fraction(1, 2)) * step
 
     low, high = -1, ceil(_FARTHEST * sqrt(variance) / step)
-    narrower, coverage = 0.0, COVERAGE if error is None else 1.0
     if error is None:
-        return HalfWidth(value(high), coverage, narrower)
+        return HalfWidth(value(high), COVERAGE, 0.0)
+    narrower, coverage = 0.0, 1.0
     # Invariant: ``low`` has too little coverage, ``high`` has enough.
     while low + 1 < high:
         middle = (low + high) // 2

@@ -57,7 +57,7 @@ from release.queries.statistics import (
 from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, ColumnInteger, Grid, plain_answers
 from release.spec.expressions import identifier
-from release.spec.query import bin_texts, mean_texts, spoken
+from release.spec.query import bin_texts, spoken
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
@@ -271,10 +271,8 @@ class BinnedQuery(StatisticQuery):
         return {"of": (self.of, ColumnType.INTEGER)}
 
     def shown_answers(self, codes: Sequence[int]) -> list[str]:
-        """From the least integer of each bin to the largest."""
-        if self.kind == "mean":
-            return mean_texts(self.bins, codes)
-        return bin_texts(self.answers, codes)
+        """From the least integer of each bin to the largest; of means from edge to edge."""
+        return bin_texts(self.bins, codes, is_real=self.kind == "mean")
 
     @property
     def step_word(self) -> str:
