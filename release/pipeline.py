@@ -11,7 +11,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -391,17 +391,8 @@ def note_inputs(
         set_aside = tables.set_aside
         # What cannot be counted here refuses no run: its answers are there.
         with suppress(ReleaseError):
-            left_out = [
-                LeftOut(
-                    of=reason.of,
-                    words=reason.words,
-                    count=reason.count,
-                    whole=reason.whole,
-                    noun=reason.noun,
-                    example=reason.example,
-                )
-                for reason in reasons_of_run(tables, spec_file, runs)
-            ]
+            reasons = reasons_of_run(tables, spec_file, runs)
+            left_out = [LeftOut(**asdict(reason)) for reason in reasons]
     noted = note(spec_file, began, set_aside, left_out)
     # What was noted has to be what was answered.
     tables.check_unchanged()

@@ -12,8 +12,9 @@ from typing import Any
 
 from dp_release_verify import forms
 from release.exact.losses import LossName
-from release.queries.kinds.binned import BinnedQuery, StatisticQuery
+from release.queries.kinds.binned import BinnedQuery
 from release.queries.kinds.count import CountQuery
+from release.queries.kinds.grid import GridQuery
 from release.queries.kinds.joint import TupleQuery
 from release.queries.kinds.mode import Counted, ModeQuery
 from release.queries.kinds.per_unit import PerUnitQuery
@@ -22,7 +23,6 @@ from release.queries.kinds.sql import SqlQuery
 from release.queries.kinds.top import TopQuery
 from release.spec.declarations import KeyRange, Privacy, Table
 from release.spec.demands import EQUAL, MEAN_SQUARE, MONOTONE, Demand, demands_of
-from release.spec.domains import BinRange, Bins, Domain, Grid, Integers, Nominal, Ordered
 from release.spec.expressions.places import (
     expressions,
     place_of_condition,
@@ -187,88 +187,45 @@ def _demand(demand: Demand) -> forms.Demand:
     return forms.Demand(zero_mean=forms.Nothing())
 
 
-def _own(query: Query) -> dict[str, Any]:  # noqa: PLR0911 - one return a kind
+def _own(query: Query) -> dict[str, Any]:
     """The fields of a kind."""
+    if isinstance(query, TupleQuery):
+        return {"of": list(query.of)}
+    own: dict[str, Any] = {"domain": _domain(query)}
     match query:
-        case CountQuery():
-            return {"of": query.of, "domain": _domain(query.domain)}
-        case ModeQuery():
-            own = {"of": query.of, "domain": _domain(query.domain), "weight": query.weight}
-            return own | {"count": _counted(query), "clamp": _listed(query.clamp)}
-        case TopQuery():
-            return {
-                "of": query.of,
-                "domain": _domain(query.domain),
-                "k": query.k,
-                "count": query.count.value,
-                "counts": query.counts,
-                "histogram": query.histogram,
-                "cell_size": query.cell_size,
-            }
-        case QuantilesQuery():
-            bins = query.bins
-            domain = query.domain if bins is None else Bins(bins=bins)
-            if domain is None:
-                raise TypeError(f"{query.name} has no answers")
-            clamp = _listed(query.clamp) or _range(bins)
-            own = {"of": query.of, "domain": _domain(domain), "at": list(query.at)}
-            return own | {"clamp": clamp, "cell_size": query.cell_size}
-        case BinnedQuery():
-            values = _listed(query.values)
-            clamp = _listed(query.clamp)
-            if clamp is None and values is None:
-                clamp = _range(query.bins)
-            own = {"of": query.of, "domain": _domain(Bins(bins=query.bins)), "clamp": clamp}
-            return own | {"values": values, "rank": query.rank}
-        case StatisticQuery():
-            return _on_grid(query)
-        case PerUnitQuery():
-            return {"of": query.of, "domain": _domain(query.domain)}
-        case TupleQuery():
-            return {"of": list(query.of)}
         case SqlQuery():
-            return {"sql": query.sql, "domain": _domain(query.domain)}
-    raise TypeError(f"{query.kind} has no form")
+            return own | {"sql": query.sql}
+        case CountQuery() | PerUnitQuery():
+            pass
+        case ModeQuery():
+            own |= {"weight": query.weight, "clamp": query.clamp, "count": _counted(query)}
+        case TopQuery():
+            own |= {"k": query.k, "count": query.count.value, "cell_size": query.cell_size}
+            own |= {"counts": query.counts, "histogram": query.histogram}
+        case QuantilesQuery():
+            clamp = query.clamp if query.bins is None else list(query.binned.row_bounds)
+            own |= {"at": query.at, "clamp": clamp, "cell_size": query.cell_size}
+        case BinnedQuery():
+            clamp = None if query.values is not None else list(query.row_bounds)
+            own |= {"clamp": clamp, "values": query.values, "rank": query.rank}
+        case GridQuery():
+            own |= {"clamp": query.clamp}
+        case _:
+            raise TypeError(f"{query.kind} has no form")
+    return own | {"of": query.of}
 
 
-def _on_grid(query: StatisticQuery) -> dict[str, Any]:
-    plain: Any = query
-    domain = _domain(Grid(grid=plain.grid))
-    return {"of": query.of, "domain": domain, "clamp": _listed(plain.clamp)}
+def _domain(query: Query) -> forms.Domain:
+    """The answers, as the spec has them."""
+    found: forms.Domain = forms.read(forms.Domain, query.name, query.domain_record())
+    return found
 
 
 def _counted(query: ModeQuery) -> str | None:
-    """What a mode counts; nothing where it adds up a weight."""
-    if query.weight is not None or not query.is_released:
-        return None if query.count is None else query.count.value
-    if query.count is not None:
-        return query.count.value
-    return (Counted.UNITS if query.is_on_statistic else Counted.ROWS).value
-
-
-def _listed(values: list[int] | None) -> list[int] | None:
-    return None if values is None else list(values)
-
-
-def _range(bins: BinRange | None) -> list[int] | None:
-    return None if bins is None else [bins.low, bins.high]
-
-
-def _domain(domain: Domain | Grid) -> forms.Domain:
-    match domain:
-        case Integers():
-            return forms.Domain(integers=forms.Nothing())
-        case Ordered():
-            return forms.Domain(ordered=forms.Ends(domain.ordered.min, domain.ordered.max))
-        case Nominal():
-            return forms.Domain(nominal=list(domain.nominal))
-        case Bins():
-            bins = domain.bins
-            return forms.Domain(bins=forms.Bins(bins.low, bins.high, bins.count))
-        case Grid():
-            grid = domain.grid
-            return forms.Domain(grid=forms.Grid(grid.low, grid.high, grid.step, grid.scale))
-    return forms.Domain(cyclic=domain.cyclic)
+    """What a mode counts; nothing where it adds up a weight, or is a part that says nothing."""
+    if query.weight is not None or (query.count is None and not query.is_released):
+        return None
+    return (Counted.UNITS if query.counts_units else Counted.ROWS).value
 
 
 # ---- Tabulations ---------------------------------------------------------------------------------
