@@ -12,13 +12,14 @@ from collections.abc import Callable
 import atheris
 
 with atheris.instrument_imports(include=["release"]):
+    from dp_release_verify.signatures import SignatureError
     from release.budget.ledger import open_proof
     from release.budget.state import read_entry
     from release.errors import ReleaseError
     from release.queries.read import parse_spec
     from release.records.mechanisms import ChannelRecord, ModularRecord
     from release.records.models import ReleaseRecord, parse
-    from release.records.signing import PublicKey, SignatureError, open_note, read_attestation
+    from release.records.signing import PublicKey, open_note, read_attestation
 
 KEY = PublicKey("example.org/dp", bytes(32))
 

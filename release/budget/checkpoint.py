@@ -8,11 +8,12 @@ from pathlib import Path
 
 from dp_release_verify.digests import decoded, encoded
 from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
+from dp_release_verify.signatures import SignatureError
 from release.budget.entries import Commit
 from release.budget.state import Replayed, keys_at, read_entry, replay
 from release.errors import LedgerError
 from release.records.files import read_plain
-from release.records.signing import PublicKey, SignatureError, open_note
+from release.records.signing import PublicKey, open_note
 from release.spec.named import names_of
 
 CHECKPOINT = "checkpoint"

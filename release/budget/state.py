@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dp_release_verify.digests import decoded, sha256
 from dp_release_verify.merkle import Peaks, leaf_hash, root
+from dp_release_verify.signatures import SignatureError
 from release.budget.caps import ScopeCap
 from release.budget.entries import (
     ENTRY,
@@ -39,7 +40,7 @@ from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WI
 from release.errors import LedgerError
 from release.records.files import read_plain
 from release.records.models import canonical, parse_plain
-from release.records.signing import PublicKey, SignatureError
+from release.records.signing import PublicKey
 
 MOST_KEYS = 16
 """So many keys are valid at once, at most: each may have to be tried for a signature."""

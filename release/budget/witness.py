@@ -11,12 +11,13 @@ import time
 from pathlib import Path
 
 from dp_release_verify.digests import sha256
+from dp_release_verify.signatures import SignatureError
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, read_checkpoint
 from release.budget.store import read_ledger, replace_checkpoint
 from release.errors import LedgerError, SpecError
 from release.records.files import make_folder, storage_errors, write_anew
 from release.records.keys.cosignatures import WitnessKey, cosignatures, cosigned, witness_key
-from release.records.signing import SignatureError, Signer
+from release.records.signing import Signer
 
 
 def cosign_ledger(folder: Path, signer: Signer, name: str, memory: Path) -> tuple[WitnessKey, int]:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
 from dp_release_verify.digests import decoded, encoded
+from dp_release_verify.signatures import SignatureError, split_note
 from release.errors import SpecError
 from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
@@ -31,14 +32,8 @@ from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, 
 _NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)
 LONGEST_KEY = 2**14
 """Bytes of a key file at most: ours have 119, and a path may lead to anything, as /dev/zero."""
-# A note has a signature line for its writer and for each witness.
-_MOST_SIGNATURES = 100
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 _UNKNOWN_KEY = "signed by a key that is not known here"
-
-
-class SignatureError(Exception):
-    """A signature, a key or a signed text is wrong; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +155,7 @@ def open_note(note: str, keys: tuple[PublicKey, ...]) -> str:
         SignatureError: it is not a signed note, none of the keys has signed it, or a signature of
             one of them is wrong.
     """
-    text, lines = note_lines(note)
+    text, lines = split_note(note)
     is_signed = False
     for line in lines:
         for key in keys:
@@ -171,36 +166,6 @@ def open_note(note: str, keys: tuple[PublicKey, ...]) -> str:
     if not is_signed:
         raise SignatureError(_UNKNOWN_KEY)
     return text
-
-
-@dataclass(frozen=True)
-class NoteLine:
-    """A signature line of a note: the name of the key, its hint of 4 bytes, and the rest."""
-
-    name: str
-    hint: bytes
-    signature: bytes
-
-
-def note_lines(note: str) -> tuple[str, tuple[NoteLine, ...]]:
-    """The text of a signed note and its signature lines, none of them verified.
-
-    Raises:
-        SignatureError: it is not a signed note.
-    """
-    text, separator, block = note.partition("\n\n")
-    lines = block.split("\n")
-    # The last line ends like the others. One who writes a note bounds the work of its readers.
-    if not separator or lines.pop() or not 0 < len(lines) <= _MOST_SIGNATURES:
-        raise SignatureError("not a signed note")
-    signatures = []
-    for line in lines:
-        match = re.fullmatch(r"— ([^ \n+]+) ([A-Za-z0-9+/=]+)", line)
-        if match is None:
-            raise SignatureError("not a signed note")
-        data = _signature(match[2])
-        signatures.append(NoteLine(match[1], data[:4], data[4:]))
-    return f"{text}\n", tuple(signatures)
 
 
 def _signature(text: str) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dp_release_verify.signatures import SignatureError
 from release.budget.ledger import Reserve, keys_ever, read_ledger
 from release.bundle.evidence.record import AUDIT, AuditRecord
 from release.bundle.evidence.signed import check_signature
 from release.errors import BudgetError, LedgerError, VerificationError
 from release.records.models import ReleaseRecord
-from release.records.signing import PublicKey, SignatureError
+from release.records.signing import PublicKey
 from release.verification.checks import Level
 from release.verification.findings import Finding, made
 from release.verification.mechanisms import expect

@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from dp_release_verify.digests import sha256
+from dp_release_verify.signatures import SignatureError
 from release.budget.claims import read_claim
 from release.budget.composed import Together, release_charge
 from release.budget.ledger import (
@@ -34,14 +35,7 @@ from release.bundle.statements import ATTESTATION, PROOF
 from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
 from release.records.keys.cosignatures import WitnessKey, cosignatures
 from release.records.models import MechanismFile, ReleaseRecord
-from release.records.signing import (
-    Predicate,
-    PublicKey,
-    SignatureError,
-    Statement,
-    open_note,
-    read_attestation,
-)
+from release.records.signing import Predicate, PublicKey, Statement, open_note, read_attestation
 from release.verification.checks import CHECKS, Level
 from release.verification.findings import Finding, checking, made
 from release.verification.mechanisms import expect

@@ -9,6 +9,7 @@ import struct
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from dp_release_verify.signatures import SignatureError, split_note
 from release.errors import SpecError
 from release.records.keys.cosignatures import (
     Cosignature,
@@ -19,7 +20,7 @@ from release.records.keys.cosignatures import (
     witness_key,
 )
 from release.records.keys.files import FileSigner
-from release.records.signing import PublicKey, SignatureError, note_lines, open_note, sign_note
+from release.records.signing import PublicKey, open_note, sign_note
 
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 WITNESS, CURATOR = FileSigner(PRIVATE), FileSigner(Ed25519PrivateKey.from_private_bytes(bytes(32)))
@@ -43,7 +44,7 @@ EXAMPLE = (
 
 
 def test_the_example_of_the_specification_has_a_time_of_its_witness() -> None:
-    _, lines = note_lines(EXAMPLE)
+    _, lines = split_note(EXAMPLE)
     assert [line.name for line in lines] == [
         "example.com/behind-the-sofa",
         "witness.example.com/w1",
@@ -133,4 +134,4 @@ def test_a_note_has_a_bound_and_no_other_lines() -> None:
             open_note(NOTE + block, (CURATOR.public(ORIGIN),))
     for note in ("", TEXT, TEXT + "\n", "\n\n"):
         with pytest.raises(SignatureError):
-            note_lines(note)
+            split_note(note)

@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from dp_release_verify.signatures import SignatureError
 from release.errors import SpecError, StorageError
 from release.records.keys.files import OPENED_BY, FileSigner, create_key
 from release.records.keys.outside import read_key
 from release.records.signing import (
     Predicate,
     PublicKey,
-    SignatureError,
     attest,
     open_note,
     read_attestation,

@@ -25,13 +25,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_release_verify.digests import sha256
+from dp_release_verify.signatures import SignatureError
 from release.budget.ledger import open_proof, replay
 from release.bundle.statements import SUMS
 from release.cli.main import main
 from release.errors import ReleaseError, SpecError
 from release.pipeline import answer, auditor_bundle, load
 from release.queries.read import parse_spec, read_spec
-from release.records.signing import PublicKey, SignatureError, open_note, read_attestation
+from release.records.signing import PublicKey, open_note, read_attestation
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.small import UNSIGNED, Row, Small, query, table_of

@@ -16,6 +16,7 @@ from typing import Any
 
 from dp_release_verify.digests import decoded, encoded, sha256
 from dp_release_verify.merkle import grown_peaks
+from dp_release_verify.signatures import SignatureError
 from release.budget.caps import ScopeCap
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, read_checkpoint
 from release.budget.entries import Entry, Reserve
@@ -23,7 +24,7 @@ from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WI
 from release.budget.state import Before, Replayed, State, entry_file, open_account, read_entry
 from release.errors import ReleaseError
 from release.records.models import canonical
-from release.records.signing import PublicKey, SignatureError, Signer, open_note, sign_note
+from release.records.signing import PublicKey, Signer, open_note, sign_note
 
 SNAPSHOT = "snapshot"
 EVERY = 64

@@ -7,9 +7,10 @@ from typing import TypeVar
 from pydantic import Field
 
 from dp_release_verify.digests import decoded, encoded
+from dp_release_verify.signatures import SignatureError
 from release.records.base import Record
 from release.records.models import canonical
-from release.records.signing import PublicKey, SignatureError, Signer
+from release.records.signing import PublicKey, Signer
 
 
 class SignedRecord(Record):

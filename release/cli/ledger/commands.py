@@ -56,10 +56,11 @@ def init(  # noqa: PLR0913 - one parameter for each option
     A year of nights, composed exactly: dp-release ledger init --out out --key k --origin
     example.org/dp --scope lcl:4.7:0.000001 --rule lcl=pld --planned lcl=365xnight:0.05:0
     """
+    from dp_release_verify.signatures import SignatureError
     from release.budget.ledger import create_ledger
     from release.bundle.publish import LEDGER
     from release.records.keys.outside import read_key
-    from release.records.signing import PublicKey, SignatureError
+    from release.records.signing import PublicKey
 
     signer = read_key(key)
     try:
@@ -83,9 +84,10 @@ def check(out: opt.Out, trust: opt.CuratorKey = None, since: opt.OlderCheckpoint
 
     Example: dp-release ledger check --out out --since kept/checkpoint
     """
+    from dp_release_verify.signatures import SignatureError
     from release.budget.ledger import CHECKPOINT, check_checkpoint, keys_at, read_checkpoint
     from release.bundle.publish import LEDGER
-    from release.records.signing import SignatureError, open_note, read_public_key
+    from release.records.signing import open_note, read_public_key
 
     # Reading replays the ledger: every entry and its signature are checked in it.
     ledger = read(out)

@@ -16,12 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dp_release_verify.signatures import SignatureError
 from release.budget.entries import Commit, Entry
 from release.bundle.evidence.line import NOTHING, Code, LogLine, hash_of, parse_line
 from release.bundle.evidence.signed import check_signature
 from release.errors import SpecError, VerificationError
 from release.records.files import lock, sync_file
-from release.records.signing import PublicKey, SignatureError
+from release.records.signing import PublicKey
 
 _LONGEST = 2**12
 """More bytes than a line of ours can have."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dp_release_verify.digests import encoded
+from dp_release_verify.signatures import SignatureError, split_note
 from release.errors import SpecError
-from release.records.signing import PublicKey, SignatureError, Signer, key_text, note_lines
+from release.records.signing import PublicKey, Signer, key_text
 
 
 class WitnessKey(PublicKey):
@@ -58,7 +59,7 @@ def cosigned(note: str, signer: Signer, name: str, time: int) -> str:
         SignatureError: it is not a signed note, or the name is none.
     """
     witness = witness_key(signer, name)
-    text, _ = note_lines(note)
+    text, _ = split_note(note)
     # The text alone: a witness says nothing of the other lines, and these may come and go.
     stamp = time.to_bytes(8, "big")
     signature = signer.sign(_message(text, time))
@@ -73,7 +74,7 @@ def cosignatures(note: str, keys: tuple[WitnessKey, ...]) -> tuple[Cosignature, 
     Raises:
         SignatureError: it is not a signed note, or the line of a given witness does not verify.
     """
-    text, lines = note_lines(note)
+    text, lines = split_note(note)
     verified = []
     for line in lines:
         for witness in keys:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from dp_release_verify.signatures import SignatureError
 from release.errors import LedgerError, SpecError
 from release.records.keys.files import read_key_file
-from release.records.signing import PublicKey, SignatureError, Signer
+from release.records.signing import PublicKey, Signer
 
 GROUP = "dp_release.signer"
 # Two letters or more, because one with a colon is a drive of Windows.
