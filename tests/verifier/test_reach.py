@@ -10,63 +10,24 @@ from typing import Any
 
 import pytest
 
-from dp_release_verify import forms
-from dp_release_verify.asked import Spec
 from dp_release_verify.errors import Refused
 from dp_release_verify.reach import Reach
+from tests.verifier.questions import (
+    CYCLE,
+    PURE,
+    WAYS,
+    Plain,
+    count_of_rows,
+    of_rows,
+    of_units,
+    on_statistic,
+    reach_of,
+)
 
-Plain = dict[str, Any]
 Rows = tuple[int, ...]
 Figures = Sequence[int]
 
-WAYS = {1: "add_remove", 2: "replace_one"}
-PURE = {"definition": "pure", "epsilon": "1", "delta": "0"}
-CYCLE = {"cyclic": 3}
-LINE = {"ordered": {"min": 0, "max": 2}}
 CATEGORIES = (0, 1, 2)
-
-
-def reach_of(
-    *queries: Plain, ways: int = 1, rows: int = 1, cells: int | None = None, free: int = 1
-) -> Reach:
-    """What a unit with so many rows can change of the first of the questions."""
-    plain: Plain = {
-        "release": {
-            "id": "small",
-            "title": "Small",
-            "curator": "Tests",
-            "contact": "nobody@example.org",
-            "period": "2024",
-            "purpose": "tests",
-            "license": "CC0-1.0",
-        },
-        "tables": {
-            "rows": {"path": "rows.parquet", "columns": {"unit": "string", "kind": "integer"}}
-        },
-        "privacy": {"unit": "unit", "neighbors": WAYS[ways], "max_rows_per_unit": rows},
-        "budget": {"scope": "tests", "epsilon": "9", "delta": "0"},
-        "queries": [
-            {"table": "rows", "by": [], "max_rows_per_unit": rows, "sensitivity": "global"} | each
-            for each in queries
-        ],
-    }
-    if cells is not None:
-        plain["privacy"]["max_cells_per_unit"] = cells
-    spec = Spec(forms.read(forms.Asked, "release.json", plain))
-    return Reach(spec.published[0], free, free)
-
-
-def on_statistic(kind: str, **fields: Any) -> Plain:
-    common = {"name": "own", "kind": kind, "of": "kind", "guarantee": PURE}
-    return {**common, "domain": LINE, "noise": "on_statistic", **fields}
-
-
-def of_units(kind: str, **fields: Any) -> Plain:
-    return on_statistic(kind, **{"domain": CYCLE, "count": "units", **fields})
-
-
-def of_rows(kind: str, **fields: Any) -> Plain:
-    return on_statistic(kind, **{"domain": CYCLE, "count": "rows", **fields})
 
 
 def up_to(most: int, choices: Iterable[int]) -> list[Rows]:
@@ -284,8 +245,7 @@ CELLS = [
 def test_a_unit_touches_as_many_cells_as_it_can(
     rows: int, cells: int, free: int, ways: int
 ) -> None:
-    count = on_statistic("count", domain={"ordered": {"min": 0, "max": 9}}, noise="on_answer")
-    del count["of"]
+    count = count_of_rows(9)
     reach = reach_of(count, ways=ways, rows=rows, cells=cells, free=free)
     found = moved_in_cells(rows, cells, free, ways)
     assert reach.cells_touched == max(len(each) for each in found)
@@ -321,8 +281,7 @@ def test_scores_in_all_cells_move_no_further_than_their_share(
 
 
 def test_patterns_are_cut_at_the_largest_answer_and_where_they_are_too_many() -> None:
-    count = on_statistic("count", domain={"ordered": {"min": 0, "max": 2}}, noise="on_answer")
-    del count["of"]
+    count = count_of_rows(2)
     assert reach_of(count, rows=3, free=2).patterns() == [(2,), (2, 1)]
     assert reach_of(count, rows=40, free=40).patterns() == [(2,) * 40]
 
@@ -432,8 +391,7 @@ def joint_code(others: Rows, own: Rows, of: str | None) -> tuple[int, int]:
 def test_no_more_rows_are_read_than_a_declared_change_allows(
     declared: list[list[int]], ways: int, rows: int
 ) -> None:
-    count = on_statistic("count", domain={"ordered": {"min": 0, "max": 9}}, noise="on_answer")
-    del count["of"]
+    count = count_of_rows(9)
     reach = reach_of(count | {"declared": declared, "sensitivity": "declared"}, ways=ways, rows=4)
     if rows == 0:
         with pytest.raises(Refused, match="too small"):
