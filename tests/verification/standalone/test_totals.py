@@ -317,7 +317,13 @@ def audited(
 def audit(**fields: Any) -> Plain:
     plain: Plain = {"schema": "dp-release/audit/v1", "release_id": "small", "sequence": 3}
     plain |= {"began": "2026-01-01T00:00:00Z", "prepared": "2026-01-01T00:00:00Z"}
-    plain |= {"run": "a" * 32, "set_aside": [{"count": 1}], "signature": "", **fields}
+    plain |= {
+        "run": "a" * 32,
+        "set_aside": [{"count": 1}],
+        "left_out": None,
+        "signature": "",
+        **fields,
+    }
     if plain["signature"] == "":
         signature = SIGNER.sign(rfc8785.dumps(plain))
         plain["signature"] = base64.b64encode(signature).decode()
