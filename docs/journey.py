@@ -29,8 +29,7 @@ figure = Figure(figsize=(9, 3.4), layout="constrained")
 for axes, query in zip(figure.subplots(1, 2), opened, strict=True):
     frame = opened[query].to_pandas()
     key = frame.attrs["by"][0]
-    # Keys are text: by their length first, 2 stands before 10.
-    frame = frame.sort_values(key, key=lambda names: names.astype(str).str.rjust(12))
+    frame = frame.sort_values(key)
     axes.vlines(frame[key].astype(str), frame["low"], frame["high"], color="#2b5d8a")
     axes.plot(frame[key].astype(str), frame["answer"], "o", color="#2b5d8a")
     axes.set_ylim(bottom=0)
@@ -134,13 +133,10 @@ The auditor has the public folder, the ledger and the public key, and proves the
         last=1,
     ),
     Step(
-        """A second program does it too. It is one file that needs Python alone, was written from
-the [page of file formats](design/format.md), and shares no code with the first.""",
-        "dp-release verify --standalone verifier.py",
-    ),
-    Step(
-        "",
-        f"python -I -S verifier.py out/public/{RELEASE} --ledger out/ledger --trust curator.pub",
+        """The verifier is a small package that needs Python alone, was written from the
+[page of the format](design/format.md), and imports nothing of the program that publishes. An
+auditor runs it without that program.""",
+        f"python -m dp_release_verify out/public/{RELEASE} --ledger out/ledger --trust curator.pub",
         first=40,
     ),
     Step(

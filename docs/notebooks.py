@@ -104,13 +104,14 @@ subprocess.run(command, check=True, capture_output=True).returncode"""),
 out = "out-auditor/out"
 public = f"{out}/public/ami-2013-01-05"
 verdict = release.verify(public, trust=["out-auditor/demo.pub"])
-print(verdict.complete, "|", verdict.evidence)
-print(verdict.unseen[0])"""),
+print(verdict.status)
+for finding in verdict.missing:
+    print(finding.about, "|", finding.sentence)"""),
     """The auditor bundle opens them, and the ledger shows that the release was paid for.""",
     Code("""auditor = f"{out}/auditor/ami-2013-01-05"
 verdict = release.verify(public, auditor, ledger=f"{out}/ledger", trust=["out-auditor/demo.pub"])
-print(verdict.complete, "|", verdict.evidence)
-print(len(verdict.proved), "proved,", len(verdict.tested), "tested,", len(verdict.asserted), "asserted")"""),
+print(verdict.status)
+print(len(verdict.proved), "proved,", len(verdict.tested), "tested,", len(verdict.on_trust), "on trust")"""),
     """What is proved is proved in exact arithmetic. A changed file does not get through.""",
     Code("""import shutil
 from pathlib import Path

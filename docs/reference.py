@@ -1,11 +1,11 @@
 """Generates the pages of ``docs/reference/``: ``python docs/reference.py``.
 
-The head of a page, down to :data:`MARK`, is written by hand. Below it ``spec.md`` and ``files.md``
-follow from the JSON Schemas in ``schemas/``, where the models' own descriptions stand, the pages of
-``commands/``, one a command, from the help of the command line, and ``verdict.md`` from the list of
-checks. The examples of ``spec.md`` are the queries of ``docs/reference/example/``, and the screens
-of the commands are one session, ``commands.txt`` there. A test compares the files with
-:func:`pages`, runs the examples, and compares what the session prints.
+The head of a page, down to :data:`MARK`, is written by hand. Below it ``spec.md`` follows from its
+JSON Schema, where the models' own descriptions stand, the pages of ``commands/``, one a command,
+from the help of the command line, and ``verdict.md`` from the list of checks. The examples of
+``spec.md`` are the queries of ``docs/reference/example/``, and the screens of the commands are one
+session, ``commands.txt`` there. A test compares the files with :func:`pages`, runs the examples,
+and compares what the session prints.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 import typer
 from typer.cli import get_docs_for_click
 
+from dp_release_verify import checks
 from release.cli.main import app
 from release.spec.load import parse_models
-from release.verification.checks import CHECKS
 
 FOLDER = Path(__file__).parent / "reference"
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -43,7 +43,7 @@ Schema = dict[str, Any]
 
 def pages() -> dict[str, str]:
     """The text of each generated page by its file name."""
-    parts = {"spec.md": _spec(), "files.md": _files(), "verdict.md": [_verdict()]}
+    parts = {"spec.md": _spec(), "verdict.md": [_verdict()]}
     parts["commands/index.md"] = [_list_of_commands()]
     heads = {name: (FOLDER / name).read_text("utf-8").partition(MARK)[0] for name in parts}
     texts = {name: "\n\n".join([heads[name] + MARK, *parts[name]]) + "\n" for name in parts}
@@ -79,16 +79,6 @@ def _examples() -> dict[str, str]:
         for query, block in zip(parse_models(text.encode()).queries, blocks, strict=True):
             examples[type(query).__name__] += dedent(block)
     return dict(examples)
-
-
-def _files() -> list[str]:
-    sections: dict[str, str] = {}
-    files = {path.name.partition(".")[0] for path in SCHEMAS.glob("*.schema.json")} - {"spec"}
-    for file in sorted(files):
-        sections[file] = f"## {file.replace('-', ' ').capitalize()}"
-        for name, schema in objects_of(file).items():
-            sections.setdefault(name, "#" + _section(name, schema))
-    return list(sections.values())
 
 
 def objects_of(file: str) -> dict[str, Schema]:
@@ -148,10 +138,15 @@ def _type(field: Schema) -> str:
 
 
 def _verdict() -> str:
-    """Every check of a verifier, and why a verdict can be without it."""
-    rows = ["| identifier | level | what it says | left out because |", "|---|---|---|---|"]
-    for identifier, check in CHECKS.items():
-        rows.append(f"| `{identifier}` | {check.level} | {check.meaning} | {check.absent} |")
+    """Every check of the verifier in its order, then what stays on trust."""
+    # The list of checks stands once, at the head of their module.
+    listed = re.findall(r"^ *\d+ (\S+) +[pt]  (.+)$", str(checks.__doc__), re.MULTILINE)
+    meanings = dict(listed)
+    rows = ["| check | level | what it says |", "|---|---|---|"]
+    for check in checks.CHECKS:
+        rows.append(f"| `{check.name}` | {check.level} | {meanings[check.name]} |")
+    for name, sentence in checks.ON_TRUST:
+        rows.append(f"| `trust.{name}` | on trust | {sentence} |")
     return "\n".join(rows)
 
 

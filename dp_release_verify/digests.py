@@ -16,6 +16,7 @@ from dp_release_verify.errors import Refused, refuse_unless
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
 PROOF = "ledger.proof"
+AUDIT = "audit.json"
 BESIDE = (SUMS, SIGNATURE, PROOF)
 """What stands beside the files that SHA256SUMS lists."""
 

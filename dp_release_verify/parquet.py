@@ -7,6 +7,7 @@ read, and whatever else a file could hold is refused, so that all readers read t
 from __future__ import annotations
 
 import datetime
+import json
 import struct
 import zlib
 from collections.abc import Callable, Mapping
@@ -41,7 +42,15 @@ _KINDS: dict[ColumnKind, tuple[int, int | None, int | None]] = {
 _NUMBERS = {1: ("i", 4), 2: ("q", 8), 5: ("d", 8)}
 
 PEOPLE = "PANDAS_ATTRS"
-"""The entry with titles and units, which pandas shows; its text is not compared."""
+"""The entry with titles and units as a JSON object, which pandas reads; it is not compared."""
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object, so that no program that reads it fails."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -251,6 +260,8 @@ class _File:
             name = self._text(pair[1])
             self.need(name not in entries, "metadata", name, "each name once")
             entries[name] = self._text(pair[2])
+        if PEOPLE in entries:
+            self.need(_is_object(entries[PEOPLE]), "metadata", PEOPLE, "a JSON object")
         return entries
 
     def _text(self, data: bytes) -> str:

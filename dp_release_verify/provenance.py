@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dp_release_verify import canonical, forms
 from dp_release_verify.canonical import about
-from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, Folder, read_file
+from dp_release_verify.digests import AUDIT, PROOF, SIGNATURE, SUMS, Folder, read_file
 from dp_release_verify.errors import Refused, refuse_unless
 from dp_release_verify.ledger import (
     CHECKPOINT,
@@ -30,7 +30,6 @@ from dp_release_verify.losses import (
 )
 from dp_release_verify.signatures import SignatureError, VerifierKey, check_sums
 
-AUDIT = "audit.json"
 MOST_PLANNED = 5 * 10**6
 """Values of the profiles of a plan, each as often as its slot may be taken."""
 

@@ -65,10 +65,29 @@ class Verdict:
         return [finding for finding in self.findings if finding.level == level]
 
     @property
+    def proved(self) -> list[Finding]:
+        """What was computed again in exact arithmetic."""
+        return self.at("proved")
+
+    @property
+    def tested(self) -> list[Finding]:
+        """What was compared."""
+        return self.at("tested")
+
+    @property
+    def on_trust(self) -> list[Finding]:
+        """What no file can show."""
+        return self.at("trust")
+
+    @property
+    def missing(self) -> list[Finding]:
+        """What could not be looked at."""
+        return self.at("missing")
+
+    @property
     def not_proved(self) -> list[str]:
         """The questions whose guarantee is not proved."""
-        missing = self.at("missing")
-        return [finding.about for finding in missing if finding.is_guarantee]
+        return [finding.about for finding in self.missing if finding.is_guarantee]
 
     def lines(self, *, verbose: bool = False) -> list[str]:
         """The verdict for people."""
@@ -90,12 +109,12 @@ class Verdict:
                     found.append(f"  {word:<11} {about}{finding.sentence}  [{finding.check}]")
             return [escaped(line) for line in found]
         if self.refusal is None:
-            proved, tested = self.at("proved"), self.at("tested")
-            about = _counted([finding.check for finding in proved])
-            found.append(f"  proved {len(proved):<4} {about}; tested {len(tested)}, none failed")
-            trusted = [finding.sentence for finding in self.at("trust")]
+            about = _counted([finding.check for finding in self.proved])
+            proved, tested = len(self.proved), len(self.tested)
+            found.append(f"  proved {proved:<4} {about}; tested {tested}, none failed")
+            trusted = [finding.sentence for finding in self.on_trust]
             found.append(f"  on trust {len(trusted):<2} {trusted[0]}, … (-v)" if trusted else "")
-        for finding in self.at("missing"):
+        for finding in self.missing:
             about = f"{finding.about}: " if finding.about else ""
             found.append(f"  missing     {about}{finding.sentence}")
         return [escaped(line) for line in found if line]

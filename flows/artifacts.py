@@ -9,16 +9,16 @@ from typing import TypeAlias
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from dp_release_verify.digests import SUMS
+from dp_release_verify.verdict import Level, Verdict
+from release.analysis.summary import summarise
 from release.budget.cost import Charges
 from release.bundle.prepared import Prepared
 from release.bundle.publish import LEDGER, Publication
-from release.bundle.report.summary import summarise
-from release.bundle.statements import SUMS
 from release.exact.numbers import format_up
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.verification.provenance import own_trust
-from release.verification.verifier import Verdict, verify
+from release.verification.verifier import own_trust, verify
 
 
 def show_quietly(public: Path, out: Path) -> None:
@@ -66,11 +66,8 @@ def _rows(name: str, result: object) -> tuple[Rows, str] | None:
             rows = [{"file": line.split("  ")[1]} for line in lines]
             table = rows, "the files of the release"
         case Verdict():
-            counts = {
-                "proved": str(len(result.proved)),
-                "tested": str(len(result.tested)),
-                "asserted": str(len(result.asserted)),
-            }
+            levels: tuple[Level, ...] = ("proved", "tested", "trust")
+            counts: dict[str, str] = {level: str(len(result.at(level))) for level in levels}
             table = [counts], "the checks of the verifier"
         case tuple() if name == "deliver":
             rows = [{"release": str(release_id)} for release_id in result]
@@ -88,32 +85,24 @@ def _asked(query: Query) -> dict[str, str]:
 def show(public: Path, out: Path) -> None:
     """Create the artifacts of a release: its queries and their errors, its verdict, its report."""
     summary = summarise(public)
-    record = summary.record
     # Prefect allows no other characters in a key.
-    key = re.sub(r"[^a-z0-9]+", "-", record.release_id).strip("-")
+    key = re.sub(r"[^a-z0-9]+", "-", summary.about.id).strip("-")
     rows = []
     for query in summary.queries:
-        row = {"query": query.record.name, "cells": query.record.cells, "promise": query.claim}
+        row = {"query": query.name, "cells": query.made.cells, "promise": query.claim}
         rows.append({**row, "charge": query.charge, "error": query.error})
     for own in summary.tabulations:
-        row = {"query": own.record.name, "cells": own.cells, "promise": own.noise}
+        row = {"query": own.name, "cells": own.cells, "promise": own.noise}
         rows.append({**row, "charge": own.charge, "error": own.error})
-    create_table_artifact(rows, key=f"queries-{key}", description=record.title)
+    create_table_artifact(rows, key=f"queries-{key}", description=summary.about.title)
     ledger = out / LEDGER
     verdict = verify(public, None, own_trust(ledger))
     create_markdown_artifact(verdict_text(verdict), key=f"verdict-{key}")
     report = summary.report.absolute().as_uri()
-    create_link_artifact(report, link_text=record.title, key=f"report-{key}")
+    create_link_artifact(report, link_text=summary.about.title, key=f"report-{key}")
 
 
 def verdict_text(verdict: Verdict) -> str:
     """The verdict of a reader who has the public bundle and the ledger, as Markdown."""
-    word = "verified" if verdict.complete else "verified as far as the public bundle allows"
-    parts = [f"# {verdict.release_id}: {word}"]
-    for title, items in (
-        ("Proved in exact arithmetic", verdict.proved),
-        ("Tested", verdict.tested),
-        ("Only asserted", verdict.asserted),
-    ):
-        parts += [f"## {title}", *(f"- {item}" for item in items)]
-    return "\n".join(parts)
+    head, *lines = verdict.lines(verbose=True)
+    return "\n".join([f"# {head}", *(f"- {line.strip()}" for line in lines)])

@@ -12,9 +12,8 @@ from flows.run import Sealed, run_sealed
 from release.cli.console import guarded
 from release.errors import ReleaseError
 from release.operate.operations import IN_PART, verify_each
-from release.records.signing import read_public_key
-from release.verification.provenance import Trust
-from release.verification.required import Required
+from release.verification.evidence import Required, Trust
+from release.verification.keys import read_trusted
 
 Evidence: TypeAlias = Literal["none", "signed", "paid", "witnessed"]
 
@@ -26,8 +25,7 @@ def verify_flow(out: str, trust: tuple[str, ...] = (), require: Evidence = "sign
     ``trust`` holds the curator's public keys, or the paths of files with them.
     """
     set_environment()
-    keys = tuple(read_public_key(text) for text in trust)
-    asked = Trust(keys=keys, require=Required(require))
+    asked = Trust(keys=read_trusted(trust), require=Required(require))
     # Sealed, because a refusal may tell of an auditor bundle.
     return Sealed(run_sealed("verify", verify_each, Path(out), None, asked))
 

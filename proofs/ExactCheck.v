@@ -7,7 +7,7 @@
     [largest_allowed], the floor of ratio * weight, cut at the total; the outputs above it are
     violated; [heavy] and [light] add up their weights in both rows.  The program's delta is
     heavy/total (probabilistic) or (heavy - ratio * light)/total (approximate), and
-    [_check_guarantee] of release/verification/mechanisms.py compares it with the claimed
+    [_keeps] of dp_release_verify/checks.py, which has its own sums, compares it with the claimed
     delta [dn]/[dd].  [passes_probabilistic] and [passes_approximate] are these comparisons with
     the denominators cleared; a pure guarantee is the probabilistic one with delta 0, as in
     [Deltas.under].

@@ -5,7 +5,7 @@ The verbs are functions of this module; a path may be text::
     import release
 
     release.run("data/persons.yaml", "out")                       # load, answer, draw, publish
-    release.verify("out/public/census-2024", require="none")      # proved, tested, asserted
+    release.verify("out/public/census-2024", require="none")      # proved, tested, on trust
     release.open("out/public/census-2024")["minors_by_tract"].to_pandas()
     release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared").gap
 
@@ -36,6 +36,7 @@ from release.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dp_release_verify.verdict import Verdict
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
     from release.noise.families import AnyDesign
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from release.planning.plan import Plan
     from release.spec.load import SpecFile
     from release.spec.periods import Period
-    from release.verification.verifier import Verdict
 
 __version__ = VERSION
 
@@ -124,30 +124,29 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
     witness: Sequence[PathLike] = (),
     require: Literal["none", "signed", "paid", "witnessed"] = "signed",
 ) -> Verdict:
-    """Check a release without the confidential data: list what is proved, tested, asserted.
+    """Check a release without the confidential data: list what is proved, tested, and on trust.
 
     ``auditor`` is the folder of this release in the auditor bundle. ``trust`` lists public keys of
     the curator, or files with them, ``witness`` those of witnesses. ``since`` is an older
-    checkpoint of the ledger. ``require`` is the least evidence that makes a verdict complete.
+    checkpoint of the ledger. ``require`` is the least evidence that is not missing; ``status`` of
+    the verdict is 0 where nothing is.
 
     Raises:
         SpecError: an argument is wrong.
         VerificationError: a check failed; the message names the file and both values.
     """
-    from release.records.keys.cosignatures import read_witness_key
-    from release.records.signing import read_public_key
-    from release.verification.provenance import Trust
-    from release.verification.required import Required
+    from release.verification.evidence import Required, Trust
+    from release.verification.keys import read_trusted, read_witnesses
     from release.verification.verifier import verify as check
 
     if since is not None and ledger is None:
         raise SpecError("since", "an older checkpoint is compared with a ledger; give ledger too")
     evidence = Trust(
         None if ledger is None else _path("ledger", ledger),
-        tuple(read_public_key(str(key)) for key in _listed("trust", trust)),
+        read_trusted(str(key) for key in _listed("trust", trust)),
         None if since is None else _path("since", since),
         member("require", Required, require),
-        witnesses=tuple(read_witness_key(str(key)) for key in _listed("witness", witness)),
+        read_witnesses(str(key) for key in _listed("witness", witness)),
     )
     bundle = None if auditor is None else _path("auditor", auditor)
     return check(_path("public", public), bundle, evidence)

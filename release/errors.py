@@ -167,6 +167,12 @@ class VerificationError(ReleaseError):
         self.actual = actual
         self.expected = expected
 
+    def said(self, sentence: str) -> VerificationError:
+        """The error with another sentence, of a verifier that has one."""
+        self.identifier = self.check
+        self.args = (sentence,)
+        return self
+
 
 class Reason(StrEnum):
     """Why a run ended without a release: a closed list, for logs, which hold no message."""

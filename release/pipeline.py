@@ -20,14 +20,23 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from dp_release_verify import forms
+from dp_release_verify.digests import AUDIT
+from dp_release_verify.verdict import Verdict
 from release.at_work import Answered, QueryRun, reached
 from release.budget.composed import Together, release_charge
-from release.budget.cost import Charges, Satisfied, charges, least_charges, satisfied
+from release.budget.cost import (
+    Charges,
+    Satisfied,
+    charges,
+    least_charges,
+    release_step,
+    satisfied,
+)
 from release.budget.ledger import ReleaseCharge, today
 from release.budget.profiles import published_profiles
 from release.bundle.evidence.inputs import Noted, audit_bytes, is_asked, note
 from release.bundle.evidence.people import now
-from release.bundle.evidence.record import AUDIT
 from release.bundle.prepared import About, Prepared
 from release.bundle.publish import LEDGER, Publication, check_reserved, needs_profile, open_ledger
 from release.errors import DesignError, LedgerError, ReleaseError, SpecError
@@ -55,8 +64,7 @@ from release.spec.periods import Period
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished
 from release.tables.frames import with_frames
-from release.verification.provenance import own_trust
-from release.verification.verifier import Verdict, check_unsigned, verify
+from release.verification.verifier import check_content, own_trust, verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +106,7 @@ class Options:
     template; ``release_id`` takes the place of the spec's own. ``fan_out`` designs in several
     processes. ``frames`` are read in place of the files that the spec names for these tables.
     ``is_audited`` is whether the auditor bundle gets ``audit.json``, by default what the
-    environment says (:mod:`release.bundle.evidence.record`). Without ``is_rehearsed`` the release
+    environment says (:mod:`release.bundle.evidence.inputs`). Without ``is_rehearsed`` the release
     is not written and verified with stand-ins before a table is opened: for tests and audits that
     run one spec many times.
     """
@@ -272,7 +280,7 @@ def open_publication(
     if kind == "TEST":
         return Publication(out, release_id, None, check_test, "test", spec_file)
     ledger = open_ledger(out, None if key is None else read_key(key))
-    publication = Publication(out, release_id, ledger, check_unsigned, spec_file=spec_file)
+    publication = Publication(out, release_id, ledger, check_content, spec_file=spec_file)
     # What was cut off is published already. It may stand for this run only if the spec is the same.
     finished = publication.recovered
     if finished is not None and (finished / "spec.yaml").read_bytes() != spec_file.text:
@@ -287,7 +295,7 @@ def open_publication(
 
 def check_test(public: Path, auditor: Path | None) -> None:
     """Check a release with chosen randomness, which no verifier accepts as a release."""
-    check_unsigned(public, auditor, "TEST")
+    check_content(public, auditor, "TEST")
 
 
 def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
@@ -382,7 +390,6 @@ def note_inputs(
     tables: Loaded, spec_file: SpecFile, began: str, runs: tuple[QueryRun, ...]
 ) -> Noted:
     """Note for the auditor what the answers were computed from; reads the inputs once more."""
-    from release.bundle.evidence.record import LeftOut
     from release.facts.noted import reasons_of_run
     from release.queries.engines.base import HereTables
 
@@ -392,7 +399,7 @@ def note_inputs(
         # What cannot be counted here refuses no run: its answers are there.
         with suppress(ReleaseError):
             reasons = reasons_of_run(tables, spec_file, runs)
-            left_out = [LeftOut(**asdict(reason)) for reason in reasons]
+            left_out = [forms.LeftOut(**asdict(reason)) for reason in reasons]
     noted = note(spec_file, began, set_aside, left_out)
     # What was noted has to be what was answered.
     tables.check_unchanged()
@@ -588,7 +595,9 @@ def keep(
     from release.bundle import drawn, prepared
 
     spent = publication.spending(spec_file.spec.budget.scope)
-    of = replace(content.of, sequence=publication.sequence, spending=spent)
+    is_needed = publication.needs_profile(spec_file.spec.budget.scope)
+    step = release_step(spec_file) if is_needed else None
+    of = replace(content.of, sequence=publication.sequence, spending=spent, step=step)
     paid = replace(content, of=of)
 
     def writing(folder: Path) -> Prepared:

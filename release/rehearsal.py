@@ -35,7 +35,7 @@ from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile, open_named
 from release.spec.query import Query
 from release.spec.tabulations.opened import OpenTabulation
-from release.verification.verifier import check_unsigned
+from release.verification.verifier import check_content
 
 MOST_CELLS = 10_000
 """A spec of no more cells is rehearsed whole."""
@@ -76,7 +76,6 @@ def _rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) 
     prepared = prepare(spec_file, designs, charged, About("REHEARSAL", today()), own)
     # Tables that add up take long to estimate, and all counts of them are drawn alike.
     stand_ins = _STAND_INS[:1] if spec_file.tabulations else _STAND_INS
-    proofs = None
     for number, stand_in in enumerate(stand_ins):
         noisy = [_drawn(spec_file, query, design, stand_in) for query, design in designs]
         bundle = folder / str(number)
@@ -85,8 +84,7 @@ def _rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) 
         auditor = bundle / AUDITOR
         try:
             opened = auditor if auditor.is_dir() else None
-            # All have the same mechanisms, and other answers.
-            proofs = check_unsigned(bundle / PUBLIC, opened, "REHEARSAL", proofs)
+            check_content(bundle / PUBLIC, opened, "REHEARSAL")
         except VerificationError as error:
             raise ReleaseError(
                 f"a release of this spec would not verify, and nothing was read or charged: {error}"

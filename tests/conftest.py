@@ -47,7 +47,6 @@ LONGEST = (
     "composition_script",
     "targets",
     "answer_integer",
-    "forgeries",
     "kinds",
 )
 

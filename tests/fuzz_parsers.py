@@ -11,21 +11,26 @@ from collections.abc import Callable
 
 import atheris
 
-with atheris.instrument_imports(include=["release"]):
+with atheris.instrument_imports(include=["release", "dp_release_verify"]):
+    from dp_release_verify import canonical, forms
+    from dp_release_verify.checks import read_law
+    from dp_release_verify.errors import NotProved, Refused
+    from dp_release_verify.parquet import read_table
     from dp_release_verify.signatures import SignatureError
     from release.budget.ledger import open_proof
     from release.budget.state import read_entry
     from release.errors import ReleaseError
     from release.queries.read import parse_spec
-    from release.records.mechanisms import ChannelRecord, ModularRecord
-    from release.records.models import ReleaseRecord, parse
-    from release.records.signing import PublicKey, open_note, read_attestation
+    from release.records.signing import PublicKey, open_note
 
 KEY = PublicKey("example.org/dp", bytes(32))
 
 PARSERS: list[Callable[[bytes], object]] = [
     parse_spec,
-    lambda data: read_attestation(data).verify((KEY,)),
+    lambda data: forms.loads(forms.Release, "release.json", data),
+    lambda data: forms.loads(forms.Keys, "keys.json", data),
+    lambda data: read_law("law", canonical.loads("law", data)),
+    lambda data: read_table("table", data, 4),
     lambda data: open_proof(data, (KEY,)),
     lambda data: read_entry(0, data),
     lambda data: open_note(data.decode("latin-1"), (KEY,)),
@@ -38,12 +43,7 @@ def one_input(data: bytes) -> None:
     for parser in PARSERS:
         try:
             parser(data)
-        except (ReleaseError, SignatureError):
-            continue
-    for model in (ReleaseRecord, ModularRecord, ChannelRecord):
-        try:
-            parse(model, data)
-        except (ValueError, RecursionError):
+        except (ReleaseError, SignatureError, Refused, NotProved):
             continue
 
 

@@ -14,27 +14,22 @@ import pyarrow.parquet as pq
 import yaml
 
 from release.at_work import QueryRun, reached
-from release.bundle.tables.answers import released_bytes, stated_interval
+from release.bundle.opened import open_public
+from release.bundle.tables.answers import released_bytes
 from release.exact.sensitivity import Sensitivity
 from release.pipeline import find_sensitivity
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.profiles import Keys
 from release.queries.registry import statistic_of
+from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.verification.provenance import Trust
-from release.verification.required import Required
-from release.verification.verifier import Verdict
+from release.verification.evidence import Required, Trust
 
 Row = dict[str, Any]
 
 UNSIGNED = Trust(require=Required.NONE)
 """What is asked of a release that no ledger signs."""
-
-
-def lacks_only_a_signature(verdict: Verdict) -> bool:
-    """Whether all of an unsigned release could be checked but who published it."""
-    return [told.split(":")[0] for told in verdict.unseen] == ["who published this"]
 
 
 # What occurs nowhere but in a confidential table: no word of those that Prefect makes names of
@@ -192,10 +187,17 @@ def query(kind: str, **fields: Any) -> dict[str, Any]:
 
 def rewrite(path: Path, release_id: str, query: Query, keys: Keys, codes: Any) -> bytes:
     """Replace a released table by one that is written properly, of these keys and codes."""
-    interval = stated_interval(pq.read_schema(path), query)
-    data = released_bytes(release_id, query, keys, np.asarray(codes, dtype=np.int64), interval)
+    kinds = {"place": ColumnType.STRING, "day": ColumnType.INTEGER, "unit": ColumnType.STRING}
+    data = released_bytes(release_id, query, kinds, keys, np.asarray(codes, dtype=np.int64))
     path.write_bytes(data)
     return data
+
+
+def mechanism_of(public: Path, name: str) -> Any:
+    """The public mechanism of a released query, from its law."""
+    opened = open_public(public)
+    (made,) = [each for each in opened.made.queries if each.name == name]
+    return opened.mechanism(made)
 
 
 def part(name: str, kind: str, **fields: Any) -> dict[str, Any]:

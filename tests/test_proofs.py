@@ -39,6 +39,9 @@ CHECK = loaded("proofs_check", PROOFS / "check.py")
 PROVED = {file: set(CHECK.THEOREM.findall(text)) for file, text in CHECK.sources().items()}
 
 
+FILE = r"(?:dp_release_verify|release|docs)/[\w/]+\.(?:py|md)"
+
+
 def named_in_mathematics() -> list[tuple[str, str]]:
     """The (file, theorem) pairs of every paragraph that begins with "Checked by machine"."""
     named = []
@@ -86,7 +89,9 @@ def test_no_source_has_a_gap_and_each_says_what_it_states() -> None:
     for file, text in CHECK.sources().items():
         assert CHECK.gaps(text) == [], file
         assert text.startswith("(** "), file
-        named = re.findall(r"(?:release|docs)/[\w/]+\.(?:py|md)", text.partition("*)")[0])
+        named = re.findall(
+            r"(?:dp_release_verify|release|docs)/[\w/]+\.(?:py|md)", text.partition("*)")[0]
+        )
         assert named != [], file
         assert [name for name in named if not (PROJECT / name).exists()] == [], file
 

@@ -65,7 +65,7 @@ from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.stores import Store, open_store
 from release.spec.periods import parse_period
-from release.verification.provenance import own_trust
+from release.verification.verifier import own_trust
 from tests.conftest import flush_and_warm, log_lines
 from tests.small import Row, Small, query
 

@@ -15,6 +15,7 @@ are, unless its ``method`` says otherwise:
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ from release.analysis.intervals import (
 from release.errors import DesignError, SpecError
 from release.exact.numbers import safe_text
 
-Key: TypeAlias = tuple[str, ...] | str
+KeyValue: TypeAlias = str | int | datetime.date
+Key: TypeAlias = tuple[KeyValue, ...] | KeyValue
 """The values of the key columns of a cell; of one column its value alone."""
 Method: TypeAlias = Literal["noise", "cells", "normal"]
 Floats = NDArray[np.float64]
@@ -58,7 +60,7 @@ class Estimates(Protocol):
         ...
 
     @property
-    def keys(self) -> tuple[tuple[str, ...], ...]:
+    def keys(self) -> tuple[tuple[Any, ...], ...]:
         """The key of each cell."""
         ...
 
@@ -235,7 +237,8 @@ def _values(estimates: Estimates) -> Floats:
 
 
 def _places(estimates: Estimates, keys: Sequence[Key]) -> list[int]:
-    place_of = dict(zip(estimates.keys, range(len(estimates.keys)), strict=True))
+    # By their texts, so that 7 and "7" name one cell, and a day may be written.
+    place_of = {tuple(map(str, key)): place for place, key in enumerate(estimates.keys)}
     places = []
     for key in keys:
         # One column may be named by its value alone, for which its letters would be taken.

@@ -18,19 +18,18 @@ is the task of :func:`release.verification.verifier.verify`.
 
 from __future__ import annotations
 
+import datetime
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
-from dp_release_verify.digests import sha256
+from dp_release_verify import forms
 from release.analysis.combined import Combined, difference_of, ranks_of, ratio_of, total_of
 from release.analysis.intervals import (
     AddedNoise,
@@ -42,24 +41,18 @@ from release.analysis.intervals import (
 from release.analysis.tables import no_such_query
 from release.analysis.unbiased import MOST_ANSWERS, check_size, correction
 from release.bundle.bounded import shared_words
-from release.bundle.read import parse_any_mechanism
+from release.bundle.opened import PublicRelease, open_public
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.intervals import runs_of
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top.histogram import HistogramTop
+from release.exact.statistics.top.histogram import HistogramTop, Published
 from release.queries.intervals import around_sums, in_codes, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
-from release.queries.read import parse_spec
 from release.queries.zeros import chances_of_zero
-from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
-from release.records.statistics import NoisySumsRecord
-from release.records.top import HistogramTopRecord
-from release.spec.domains import MOST_IN_ORDER, BinRange, Domain, Grid, ends_of_bins, plain_answers
-from release.spec.model import Spec
+from release.spec.domains import MOST_IN_ORDER, Bins, ends_of_bins
 from release.spec.named import by_name, names_of
 from release.spec.query import Query
 
@@ -68,8 +61,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Floats: TypeAlias = NDArray[np.float64]
-Key: TypeAlias = tuple[str, ...]
-CellKey: TypeAlias = Key | str
+KeyValue: TypeAlias = str | int | datetime.date
+Key: TypeAlias = tuple[KeyValue, ...]
+CellKey: TypeAlias = Key | KeyValue
 """The values of the key columns of a cell; of one column its value alone."""
 
 _ROUNDING = 1e-12
@@ -202,7 +196,8 @@ class Estimates:
         }
         columns = []
         for place in range(len(self.by)):
-            columns.append(pa.array([key[place] for key in self.keys], pa.string()))
+            values = [key[place] for key in self.keys]
+            columns.append(pa.array(values, pa.string() if not values else None))
         for name, kind in types.items():
             columns.append(pa.array(self.column(name), kind))
         return pa.Table.from_arrays(columns, names=[*self.by, *types])
@@ -392,9 +387,6 @@ def sum_of(estimates: Estimates) -> tuple[float, float]:
     return math.fsum(unbiased.tolist()), math.sqrt(variance)
 
 
-_DOMAIN: TypeAdapter[Domain] = TypeAdapter(Domain)
-
-
 def check_level(level: Any) -> None:
     """Refuse a level that no credible interval can have.
 
@@ -414,67 +406,73 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         SpecError: no such query, a mechanism that is not public, joint answers, or a level not
             between 0 and 1.
         DesignError: more than 2000 answers.
-        VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
+        VerificationError: a file is missing, is not what SHA256SUMS says, or does not fit.
     """
     check_level(level)
-    release = _record(public)
-    found = _estimated(public, release, query, level)
-    return replace(found, shared=_why_shared(public, query))
+    return estimates_of(open_public(public), query, level)
 
 
-def _estimated(public: Path, release: ReleaseRecord, query: str, level: float) -> Estimates:
-    records = by_name(release.queries)
-    tabulations = names_of(release.tabulations or ())
-    if query in tabulations:
+def estimates_of(release: PublicRelease, query: str, level: float) -> Estimates:
+    """As :func:`estimate_release`, of a folder that is open."""
+    made = by_name(release.made.queries)
+    if query in names_of(release.tabulations):
         raise SpecError(
             "query",
             f"the cells of {query!r} are correlated by least squares, and their covariances are "
             "not published; open(…).table(level, margin) has every sum with an interval of its own",
         )
     # The type first: a list has no hash, and the dictionary would raise another error.
-    if not isinstance(query, str) or query not in records:
+    if not isinstance(query, str) or query not in made:
         raise SpecError("query", no_such_query(query, release))
-    record = records[query]
-    if not isinstance(record.mechanism_file, MechanismFile):
+    found = _estimated(release, made[query], level)
+    return replace(found, shared=shared_words(release.spec, release.query(query)))
+
+
+def _estimated(release: PublicRelease, made: forms.MadeQuery, level: float) -> Estimates:
+    query, mechanism = release.query(made.name), release.mechanism(made)
+    if mechanism is None:
         raise SpecError(
             "query",
-            f"the mechanism of {query!r} is instance-specific and not public; choose a query with "
-            "a worst-case guarantee",
+            f"the mechanism of {made.name!r} is instance-specific and not public; choose a query "
+            "with a worst-case guarantee",
         )
-    domain, file = _declared(record), record.mechanism_file.path
-    stated = _stated(public, record.mechanism_file)
-    if isinstance(stated, NoisySumsRecord):
-        return estimate_sums(public, record, stated.to_mechanism(), level)
-    if isinstance(stated, HistogramTopRecord) and stated.histogram:
-        return estimate_histogram(public, record, stated.to_mechanism(), level)
-    if not isinstance(stated, MechanismRecord):
+    domain = query.answers
+    if not isinstance(domain, AnswerDomain):
         raise SpecError(
             "query",
-            f"the answers of {query!r} were selected by their statistic; the report says how near "
-            "they are",
+            f"{made.name!r} has joint answers, which have no order; use likelihood with its "
+            "mechanism, whose answers are the column answer_code",
         )
-    if stated.group != [domain.size]:
-        raise VerificationError(file, "group", str(stated.group), str([domain.size]))
-    try:
-        mechanism = stated.to_mechanism()
-        is_wide = isinstance(mechanism, IntegerMechanism) and domain.size > MOST_ANSWERS
-        table = np.empty(0) if is_wide else likelihood(mechanism)
-    except (ValueError, OverflowError) as error:
-        raise VerificationError(file, "weights", str(error), "a mechanism") from error
-    keys, drawn = _released(public, record, ("answer_code",))
+    if isinstance(query, OnStatisticQuery):
+        if isinstance(mechanism, NoisySums):
+            return estimate_sums(release, query, mechanism, level)
+        if isinstance(mechanism, HistogramTop) and mechanism.counts is Published.ALL:
+            return estimate_histogram(release, query, mechanism, level)
+    if not isinstance(mechanism, Mechanism):
+        raise SpecError(
+            "query",
+            f"the answers of {made.name!r} were selected by their statistic; the report says how "
+            "near they are",
+        )
+    is_wide = isinstance(mechanism, IntegerMechanism) and domain.size > MOST_ANSWERS
+    table = np.empty(0) if is_wide else likelihood(mechanism)
+    keys, drawn = _released(release, query, ("answer_code",))
     codes = drawn[:, 0]
     if isinstance(mechanism, IntegerMechanism) and is_wide:
         estimates = estimate_wide(codes, mechanism, domain, level=level)
     else:
         estimates = estimate(codes, table, domain, level=level)
-    if "bins" in record.domain:
-        estimates = _to_bins(estimates, domain, record)
-    return replace(estimates, by=tuple(record.by), keys=keys)
+    bins = getattr(query, "domain", None)
+    if isinstance(bins, Bins):
+        estimates = _to_bins(estimates, domain, bins, is_real=query.kind == "mean")
+    return replace(estimates, by=tuple(query.by), keys=keys)
 
 
-def _to_bins(estimates: Estimates, domain: AnswerDomain, record: QueryRecord) -> Estimates:
+def _to_bins(
+    estimates: Estimates, domain: AnswerDomain, declared: Bins, *, is_real: bool
+) -> Estimates:
     """The estimates with intervals of whole bins, from the begin of one to the end of another."""
-    bins, is_real = BinRange.model_validate(record.domain["bins"]), record.kind == "mean"
+    bins = declared.bins
     begins = list(map(int, domain.labels))
     ends = ends_of_bins(bins, range(bins.count), is_real=is_real)
     by_label = dict(zip(begins, ends, strict=True))
@@ -556,11 +554,10 @@ def _of_noise_alone(
 
 
 def estimate_sums(
-    public: Path, record: QueryRecord, mechanism: NoisySums, level: float
+    release: PublicRelease, query: OnStatisticQuery, mechanism: NoisySums, level: float
 ) -> Estimates:
     """The estimates of sums and means whose noise is on the sums, with confidence intervals."""
-    query = _query(public, record)
-    keys, sums = _released(public, record, query.outcome_columns)
+    keys, sums = _released(release, query, query.outcome_columns)
     labels, codes = query.answers.labels, query.answer_codes(sums)[0]
     noise, deviation = mechanism.noise, math.sqrt(mechanism.noise.moment(2))
     ends = around_sums(query, mechanism, sums, level)
@@ -587,21 +584,20 @@ def estimate_sums(
     own: CellNoise = MeanNoise(sums, noise, query.sum_bounds)
     if mechanism.sums == 1:
         own = AddedNoise(sums[:, 0].astype(np.float64), noise)
-    return Estimates(tuple(cells), tuple(record.by), keys, own)
+    return Estimates(tuple(cells), tuple(query.by), keys, own)
 
 
 def estimate_histogram(
-    public: Path, record: QueryRecord, mechanism: HistogramTop, level: float
+    release: PublicRelease, query: OnStatisticQuery, mechanism: HistogramTop, level: float
 ) -> Estimates:
     """The estimates of the counts of a published histogram, with confidence intervals.
 
     A cell of the estimates is a cell of the query and a category, which is the last value of its
     key.
     """
-    query = _query(public, record)
     if query.histogram_of is None:
         raise VerificationError("spec.yaml", "histogram", "none", "true")
-    keys, noisy = _released(public, record, query.count_columns)
+    keys, noisy = _released(release, query, query.count_columns)
     noise = mechanism.histogram.noise
     reach, variance = noise.radius(level), float(noise.moment(2))
     cells, long_keys = [], []
@@ -622,118 +618,35 @@ def estimate_histogram(
                 )
             )
     own = AddedNoise(noisy.reshape(-1).astype(np.float64), noise)
-    return Estimates(tuple(cells), (*record.by, query.histogram_of), tuple(long_keys), own)
+    return Estimates(tuple(cells), (*query.by, query.histogram_of), tuple(long_keys), own)
 
 
-def zero_chances(public: Path, record: QueryRecord) -> Floats | None:
+def zero_chances(release: PublicRelease, made: forms.MadeQuery) -> Floats | None:
     """The chance of each cell that its true answer is 0; None where there is no estimate.
 
     Raises:
-        VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
+        VerificationError: a file is missing, is not what SHA256SUMS says, or does not fit.
     """
-    if not isinstance(record.mechanism_file, MechanismFile):
+    query, mechanism = release.query(made.name), release.mechanism(made)
+    if not isinstance(mechanism, Mechanism) or not isinstance(query.answers, AnswerDomain):
         return None
-    stated = _stated(public, record.mechanism_file)
-    if not isinstance(stated, MechanismRecord) or "tuple" in record.domain:
-        return None
-    _, query = _declared_query(public, record.name)
-    _, codes = _released(public, record, ("answer_code",))
-    return chances_of_zero(query, stated.to_mechanism(), codes[:, 0])
-
-
-def _stated(public: Path, file: MechanismFile) -> AnyMechanismRecord:
-    return parse_any_mechanism(file.path, _bytes(public, file.path, file.sha256))
-
-
-def _why_shared(public: Path, name: str) -> str:
-    """Why the cells of a query do not add up; empty where they do."""
-    return shared_words(*_declared_query(public, name))
-
-
-def _declared_query(public: Path, name: str) -> tuple[Spec, Query]:
-    """The spec, and its query of this name."""
-    spec = _spec(public)
-    for query in spec.released:
-        if query.name == name:
-            return spec, query
-    raise VerificationError("spec.yaml", "query", name, "a query of the spec")
-
-
-@lru_cache(maxsize=2)
-def _parsed(text: bytes) -> Spec:
-    """The spec of these bytes: a release of a hundred queries has one."""
-    return parse_spec(text)
-
-
-def _spec(public: Path) -> Spec:
-    try:
-        return _parsed(_bytes(public, "spec.yaml"))
-    except SpecError as error:
-        raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
-
-
-def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
-    """The query of the spec; the sums' bounds stand nowhere else."""
-    _, query = _declared_query(public, record.name)
-    if isinstance(query, OnStatisticQuery):
-        return query
-    raise VerificationError("spec.yaml", "query", record.name, "a sum, a mean or a top of the spec")
-
-
-def _declared(record: QueryRecord) -> AnswerDomain:
-    if "tuple" in record.domain:
-        raise SpecError(
-            "query",
-            f"{record.name!r} has joint answers, which have no order; use likelihood with its "
-            "mechanism, whose answers are the column answer_code",
-        )
-    try:
-        if "grid" in record.domain:
-            return plain_answers(Grid.model_validate(record.domain))
-        return plain_answers(_DOMAIN.validate_python(record.domain))
-    except ValueError as error:
-        at = f"queries.{record.name}.domain"
-        raise VerificationError("release.json", at, "another shape", "a domain") from error
-
-
-def _record(public: Path) -> ReleaseRecord:
-    file = "release.json"
-    try:
-        return parse(ReleaseRecord, _bytes(public, file))
-    except (ValueError, RecursionError) as error:
-        expected = "canonical JSON of the declared shape"
-        raise VerificationError(file, "schema", "another shape", expected) from error
-
-
-def _bytes(public: Path, file: str, digest: str | None = None) -> bytes:
-    """The bytes of a file; ``digest`` is its SHA-256 in ``release.json``, None for that file."""
-    try:
-        data = (public / file).read_bytes()
-    except OSError as error:
-        raise VerificationError(file, "file", "nothing readable", "a file") from error
-    if digest is not None and sha256(data) != digest:
-        raise VerificationError(file, "SHA-256", sha256(data), digest)
-    return data
+    _, codes = _released(release, query, ("answer_code",))
+    return chances_of_zero(query, mechanism, codes[:, 0])
 
 
 def _released(
-    public: Path, record: QueryRecord, drawn: tuple[str, ...]
+    release: PublicRelease, query: Query, drawn: tuple[str, ...]
 ) -> tuple[tuple[Key, ...], Codes]:
     """The keys, and the columns ``drawn``, shape (cells, columns)."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = f"data/{record.name}.parquet"
-    _bytes(public, file, record.output.sha256)
-    try:
-        table = pq.ParquetFile(public / file).read([*record.by, *drawn])
-        columns = table.select(record.by).to_pydict().values()
-        numbers = []
-        for name in drawn:
-            numbers.append(np.asarray(table.column(name).to_numpy(), dtype=np.int64))
-    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        expected = f"the key columns and {', '.join(drawn)}"
-        raise VerificationError(file, "format", "another table", expected) from error
+    table = release.table(query.name)
+    for name in (*query.by, *drawn):
+        if name not in table.column_names:
+            file = f"data/{query.name}.parquet"
+            raise VerificationError(file, "columns", "no such column", repr(name))
+    columns = table.select(query.by).to_pydict().values()
+    numbers = []
+    for name in drawn:
+        numbers.append(np.asarray(table.column(name).to_numpy(), dtype=np.int64))
     # Without key columns there is nothing to zip, and still a key for each row: the empty one.
     keys = tuple(zip(*columns, strict=True)) if columns else ((),) * table.num_rows
     return keys, np.stack(numbers, axis=1)

@@ -1,7 +1,7 @@
 """The tables of a published release as pandas frames, with intervals where the noise is public.
 
-Reading checks the SHA-256 of the tables alone; :func:`release.verification.verifier.verify` checks
-whether the files are genuine.
+Reading checks the SHA-256 of the files alone; :func:`release.verification.verifier.verify` checks
+whether they are genuine.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from release.analysis.query_table import Table
 from release.analysis.tables import list_tables, no_such_query, table_frame
-from release.bundle.read import read_record
+from release.bundle.opened import PublicRelease, open_public
 from release.errors import SpecError
 from release.noise.shown import facts_html
-from release.records.models import ReleaseRecord
 from release.spec.named import names_of
 
 if TYPE_CHECKING:
@@ -37,21 +36,20 @@ class Opened(Mapping[str, Table]):
     The tables of tabulations have no names: :meth:`tables` lists them and :meth:`table` opens one.
     """
 
-    public: Path
-    record: ReleaseRecord
+    release: PublicRelease
 
     def __getitem__(self, query: str) -> Table:
-        for record in self.record.queries:
-            if record.name == query:
-                return Table(self.public, self.record.release_id, record)
-        raise _UnknownQueryError("query", no_such_query(query, self.record))
+        for made in self.release.made.queries:
+            if made.name == query:
+                return Table(self.release, made)
+        raise _UnknownQueryError("query", no_such_query(query, self.release))
 
     def __iter__(self) -> Iterator[str]:
-        for record in self.record.queries:
-            yield record.name
+        for made in self.release.made.queries:
+            yield made.name
 
     def __len__(self) -> int:
-        return len(self.record.queries)
+        return len(self.release.made.queries)
 
     def __bool__(self) -> bool:
         """True: a release of tabulations alone has no query, but is not empty."""
@@ -60,27 +58,30 @@ class Opened(Mapping[str, Table]):
     def __repr__(self) -> str:
         """What is published, by name."""
         named = [f"queries {', '.join(self)}"] if len(self) else []
-        tabulations = names_of(self.record.tabulations or ())
+        tabulations = names_of(self.release.tabulations)
         if tabulations:
             named.append(f"tabulations {', '.join(tabulations)}")
-        return f"<release {self.record.release_id}: {'; '.join(named)}>"
+        return f"<release {self.release.name}: {'; '.join(named)}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the title, and what is published, by name."""
         facts: dict[str, str] = {}
-        for query in self.record.queries:
-            facts[query.name] = f"{query.kind}, {query.cells} cells"
-        for tabulation in self.record.tabulations or ():
-            facts[tabulation.name] = f"tabulation, levels {', '.join(tabulation.level_names)}"
-        return facts_html(f"{self.record.release_id}: {self.record.title}", facts)
+        for made in self.release.made.queries:
+            kind = self.release.query(made.name).kind
+            facts[made.name] = f"{kind}, {made.cells} cells"
+        for tabulation in self.release.tabulations:
+            levels = ", ".join(level.level for level in tabulation.levels)
+            facts[tabulation.name] = f"tabulation, levels {levels}"
+        title = self.release.record.asked.release.title
+        return facts_html(f"{self.release.name}: {title}", facts)
 
     def tables(self) -> pd.DataFrame:
         """The published tables of tabulations: level, margin, size and mean standard error.
 
         Raises:
-            VerificationError: a file does not have the SHA-256 in ``release.json``.
+            VerificationError: a file does not have the SHA-256 in SHA256SUMS.
         """
-        return list_tables(self.public, self.record)
+        return list_tables(self.release)
 
     def table(
         self, level: str, margin: Sequence[str] = (), *, tabulation: str | None = None
@@ -98,9 +99,9 @@ class Opened(Mapping[str, Table]):
 
         Raises:
             SpecError: no such tabulation, level or margin; the message names those there are.
-            VerificationError: the file does not have the SHA-256 in ``release.json``.
+            VerificationError: the file does not have the SHA-256 in SHA256SUMS.
         """
-        return table_frame(self.public, self.record, level, margin, tabulation)
+        return table_frame(self.release, level, margin, tabulation)
 
 
 def open_release(public: Path) -> Opened:
@@ -109,4 +110,4 @@ def open_release(public: Path) -> Opened:
     Raises:
         VerificationError: the folder holds no release record.
     """
-    return Opened(public, read_record(ReleaseRecord, "release.json", public / "release.json"))
+    return Opened(open_public(public))

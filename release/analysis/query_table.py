@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_release_verify.digests import sha256
-from release.analysis.estimation import Estimates, Floats, estimate_release, zero_chances
-from release.errors import DesignError, SpecError, VerificationError
+from dp_release_verify import forms
+from release.analysis.estimation import Estimates, Floats, estimates_of, zero_chances
+from release.bundle.opened import PublicRelease
+from release.bundle.tables.parquet import stated_facts
+from release.errors import DesignError, SpecError
 from release.noise.shown import facts_html
 from release.queries.zeros import FEWEST_CELLS
-from release.records.models import QueryRecord
+from release.spec.query import Query
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,27 +28,26 @@ LEVEL = 0.95
 class Table:
     """The published table of one query."""
 
-    public: Path
-    release_id: str
-    record: QueryRecord
+    release: PublicRelease
+    made: forms.MadeQuery
+
+    @property
+    def name(self) -> str:
+        """The name of the query."""
+        return self.made.name
+
+    @property
+    def query(self) -> Query:
+        """The query as it was asked."""
+        return self.release.query(self.name)
 
     def to_arrow(self) -> pa.Table:
         """The published table.
 
         Raises:
-            VerificationError: the file does not have the SHA-256 in ``release.json``.
+            VerificationError: the file does not have the SHA-256 in SHA256SUMS.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        file = self.record.output.path
-        try:
-            data = (self.public / file).read_bytes()
-            if sha256(data) != self.record.output.sha256:
-                raise VerificationError(file, "SHA-256", sha256(data), self.record.output.sha256)
-            return pq.read_table(self.public / file)
-        except (OSError, pa.ArrowException) as error:
-            raise VerificationError(file, "format", "nothing readable", "a Parquet file") from error
+        return self.release.table(self.name)
 
     def estimates(self) -> Estimates | None:
         """The estimates of the true answers; None where the noise is not public.
@@ -55,7 +55,7 @@ class Table:
         Joint answers, and domains that are too large for an estimate, have none either.
         """
         try:
-            return estimate_release(self.public, self.record.name, level=LEVEL)
+            return estimates_of(self.release, self.name, LEVEL)
         except (SpecError, DesignError):
             return None
 
@@ -69,7 +69,7 @@ class Table:
                 facts[name] = frame.attrs[name]
         # Ten rows: a notebook would show thousands, and be saved with them.
         table: str = frame.to_html(max_rows=10)
-        return facts_html(self.record.name, facts) + table
+        return facts_html(self.name, facts) + table
 
     def to_pandas(self, *, chance_of_zero: bool = False) -> pd.DataFrame:
         """A row for each cell: keys and answer, and an interval where the noise is public.
@@ -88,7 +88,7 @@ class Table:
         Raises:
             SpecError: such chances are asked of fewer than 5,000 cells, of answers that do not
                 begin at 0, or where the noise is not on the answer, or not public, or too wide.
-            VerificationError: a file does not have the SHA-256 in ``release.json``.
+            VerificationError: a file does not have the SHA-256 in SHA256SUMS.
         """
         table = self.to_arrow()
         # The code says no more than the label; noisy sums say more than the mean, and stay.
@@ -96,18 +96,19 @@ class Table:
             table = table.drop_columns("answer_code")
         frame: pd.DataFrame = table.to_pandas()
         # The columns of the keys come first, so the first answer is the one after them.
-        answer = table.schema.field(len(self.record.by))
-        frame.attrs = self._attributes(self.record.by) | _facts(answer.metadata or {})
+        by = self.query.by
+        answer = table.schema.field(len(by)).name
+        frame.attrs = self._attributes(by) | stated_facts(table.schema, answer)
         if chance_of_zero:
             frame["chance_of_zero"] = self._chances_of_zero()
         estimates = self.estimates()
         # Those of a histogram are by category, and not by row.
-        if estimates is None or len(estimates.by) > len(self.record.by):
+        if estimates is None or len(estimates.by) > len(by):
             return frame
         lows = estimates.column("low")
         if lows.count(None) < len(lows):
             values = estimates.column("value")
-            if self.record.kind == "mean" and values.count(None) < len(values):
+            if self.query.kind == "mean" and values.count(None) < len(values):
                 frame["estimate"] = values
             frame["low"] = lows
             frame["high"] = estimates.column("high")
@@ -117,11 +118,11 @@ class Table:
         return frame
 
     def _chances_of_zero(self) -> Floats:
-        found = zero_chances(self.public, self.record)
+        found = zero_chances(self.release, self.made)
         if found is None:
             raise SpecError(
                 "chance_of_zero",
-                f"nothing is known of {self.record.name!r}: it takes {FEWEST_CELLS:,} cells whose "
+                f"nothing is known of {self.name!r}: it takes {FEWEST_CELLS:,} cells whose "
                 "answers begin at 0, and public noise on them; leave it out",
             )
         return found
@@ -138,9 +139,9 @@ class Table:
         import pandas as pd
 
         estimates = self.estimates()
-        if estimates is None or len(estimates.by) == len(self.record.by):
+        if estimates is None or len(estimates.by) == len(self.query.by):
             raise SpecError(
-                "query", f"{self.record.name!r} has no histogram; a top with histogram: true has"
+                "query", f"{self.name!r} has no histogram; a top with histogram: true has"
             )
         frame = pd.DataFrame(list(estimates.keys), columns=list(estimates.by))
         frame["noisy_count"] = estimates.column("published")
@@ -152,16 +153,8 @@ class Table:
     def _attributes(self, by: Sequence[str]) -> dict[Any, Any]:
         """What a frame says of itself; ``by`` are the columns of its keys."""
         return {
-            "release": self.release_id,
-            "query": self.record.name,
-            "kind": self.record.kind,
+            "release": self.release.name,
+            "query": self.name,
+            "kind": self.query.kind,
             "by": list(by),
         }
-
-
-def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
-    facts = {}
-    for name in ("title", "unit", "scale", "interval"):
-        if name.encode() in metadata:
-            facts[name] = metadata[name.encode()].decode()
-    return facts

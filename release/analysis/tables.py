@@ -7,15 +7,14 @@ As in :mod:`release.analysis.opened`, only the SHA-256 of a file is checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_release_verify.digests import sha256
+from release.bundle.opened import PublicRelease
+from release.bundle.tables.parquet import stated_facts
 from release.errors import SpecError, VerificationError, unknown_name
-from release.records.models import OutputFile, ReleaseRecord
-from release.records.tabulations import LevelRecord, TabulationRecord
 from release.spec.named import names_of
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ _INTERVAL = "95%, of each cell by itself"
 
 
 def table_frame(
-    public: Path,
-    record: ReleaseRecord,
+    release: PublicRelease,
     level: str,
     margin: Sequence[str] = (),
     tabulation: str | None = None,
@@ -44,108 +42,120 @@ def table_frame(
     the interval.
 
     Args:
-        public: the public folder.
-        record: its ``release.json``.
+        release: the public folder.
         level: the level of the areas.
         margin: attributes and groupings in any order; none for the total.
         tabulation: its name, where the release has several.
 
     Raises:
         SpecError: no such tabulation, level or margin; the message names those there are.
-        VerificationError: the file does not have the SHA-256 in ``release.json``.
+        VerificationError: the file does not have the SHA-256 in SHA256SUMS.
     """
-    source = _tabulation(record, tabulation)
+    source = _tabulation(release, tabulation)
     depth, entry = _level(source, level)
     names = _margin(entry, margin)
     # The file of a level has the areas above it as well, and none below.
     levels = source.level_names[: depth + 1]
-    table = _read_level(public, entry, levels)
+    table = _read_level(release, entry, levels)
     chosen = table.filter(_rows(table, _columns(table, levels), names))
     frame: pd.DataFrame = chosen.select([*levels, *names, *NUMBERS]).to_pandas()
-    facts = table.schema.field("answer").metadata or {}
+    facts = stated_facts(table.schema, "answer")
     frame.attrs = {
-        "release": record.release_id,
+        "release": release.name,
         "tabulation": source.name,
         "level": level,
         "margin": names,
-        **({"unit": facts[b"unit"].decode()} if b"unit" in facts else {}),
+        **({"unit": facts["unit"]} if "unit" in facts else {}),
         "interval": _INTERVAL,
     }
     return frame
 
 
-def list_tables(public: Path, record: ReleaseRecord) -> pd.DataFrame:
+def list_tables(release: PublicRelease) -> pd.DataFrame:
     """A row for each published table: what :func:`table_frame` takes, its size and its error.
 
     The columns are tabulation, level, margin (a list of names), areas, cells (rows of the table),
     and the mean standard error of a cell.
 
     Raises:
-        VerificationError: a file does not have the SHA-256 in ``release.json``.
+        VerificationError: a file does not have the SHA-256 in SHA256SUMS.
     """
     import pandas as pd
     import pyarrow.compute as pc
 
     rows = []
-    for tabulation in record.tabulations or ():
+    for tabulation in _tabulations(release):
         for depth, entry in enumerate(tabulation.levels):
             levels = tabulation.level_names[: depth + 1]
-            table = _read_level(public, entry, levels)
+            table = _read_level(release, entry, levels)
+            areas = pc.count_distinct(table.column(entry.level)).as_py()
             errors = table.column("standard_error")
             for names in entry.margins:
                 chosen = errors.filter(_rows(table, _columns(table, levels), names))
                 mean = pc.mean(chosen).as_py()
-                rows.append((tabulation.name, entry.level, names, entry.areas, len(chosen), mean))
+                rows.append((tabulation.name, entry.level, names, areas, len(chosen), mean))
     columns = ["tabulation", "level", "margin", "areas", "cells", "mean_standard_error"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _read_level(public: Path, entry: LevelRecord, levels: Sequence[str]) -> pa.Table:
+@dataclass(frozen=True)
+class _Level:
+    """A level, its published margins in their order, and the name of its file."""
+
+    level: str
+    margins: list[list[str]]
+    file: str
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A tabulation: its levels from the highest on."""
+
+    name: str
+    levels: list[_Level]
+
+    @property
+    def level_names(self) -> list[str]:
+        """The names of all levels, which are the columns of the areas; from the highest down."""
+        return [level.level for level in self.levels]
+
+
+def _tabulations(release: PublicRelease) -> list[_Source]:
+    found = []
+    for declared, made in zip(release.spec.tabulations, release.tabulations, strict=True):
+        levels = []
+        for level in made.levels:
+            margins = [list(declared.in_order(own)) for own in declared.publish[level.level]]
+            levels.append(_Level(level.level, margins, level.file))
+        found.append(_Source(made.name, levels))
+    return found
+
+
+def _read_level(release: PublicRelease, entry: _Level, levels: Sequence[str]) -> pa.Table:
     """The file of a level.
 
     Raises:
-        VerificationError: as :func:`read_table`, or it lacks a column.
+        VerificationError: as :meth:`PublicRelease.table`, or it lacks a column.
     """
-    table = read_table(public, entry.output)
+    table = release.table(entry.file)
     for name in (*levels, *chain.from_iterable(entry.margins), *NUMBERS):
         if name not in table.column_names:
-            raise VerificationError(entry.output.path, "columns", "no such column", repr(name))
+            file = f"data/{entry.file}.parquet"
+            raise VerificationError(file, "columns", "no such column", repr(name))
     return table
 
 
-def read_table(public: Path, output: OutputFile) -> pa.Table:
-    """A published file.
-
-    Raises:
-        VerificationError: the file does not have the SHA-256 in ``release.json``.
-    """
-    # Late, so that programs that only compute need not load Arrow.
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = output.path
-    try:
-        data = (public / file).read_bytes()
-        if sha256(data) != output.sha256:
-            raise VerificationError(file, "SHA-256", sha256(data), output.sha256)
-        # Not read_table: it would take folders called a=b above the file for columns.
-        with pq.ParquetFile(public / file) as parquet:
-            return parquet.read()
-    except (OSError, pa.ArrowException) as error:
-        raise VerificationError(file, "format", "nothing readable", "a Parquet file") from error
-
-
-def no_such_query(query: object, record: ReleaseRecord) -> str:
+def no_such_query(query: object, release: PublicRelease) -> str:
     """The message for a query that is not published."""
-    names = names_of(record.queries)
+    names = names_of(release.made.queries)
     text = unknown_name(query, names) if names else f"{query!r} is not there; there are no queries"
-    if record.tabulations is None:
+    if not release.tabulations:
         return text
     return f"{text}; a table of a tabulation is opened by .table(level, margin)"
 
 
-def _tabulation(record: ReleaseRecord, name: str | None) -> TabulationRecord:
-    tabulations = record.tabulations or []
+def _tabulation(release: PublicRelease, name: str | None) -> _Source:
+    tabulations = _tabulations(release)
     names = names_of(tabulations)
     if not names:
         raise SpecError("tabulation", "the release has none; open a query by its name")
@@ -158,7 +168,7 @@ def _tabulation(record: ReleaseRecord, name: str | None) -> TabulationRecord:
     return tabulations[names.index(name)]
 
 
-def _level(tabulation: TabulationRecord, name: str) -> tuple[int, LevelRecord]:
+def _level(tabulation: _Source, name: str) -> tuple[int, _Level]:
     names = tabulation.level_names
     if name not in names:
         raise SpecError("level", unknown_name(name, names))
@@ -166,7 +176,7 @@ def _level(tabulation: TabulationRecord, name: str) -> tuple[int, LevelRecord]:
     return depth, tabulation.levels[depth]
 
 
-def _margin(entry: LevelRecord, names: Sequence[str]) -> list[str]:
+def _margin(entry: _Level, names: Sequence[str]) -> list[str]:
     """The names of a published margin in its own order."""
     # A text is a sequence of letters, and nobody means these.
     chosen = [names] if isinstance(names, str) else list(names)

@@ -1,4 +1,4 @@
-"""The caps of a scope, and the rule by which its charges amount to something (format.md, 7.2).
+"""The caps of a scope, and the rule by which its charges amount to something (format.md, 6.2).
 
 ``basic`` adds charges up. ``pld`` composes releases exactly, within a plan of slots. With
 ``renyi_filter`` one integer order bounds releases that are chosen as one goes. The latter two are
@@ -161,10 +161,10 @@ class ScopeCap(Record):
             raise ValueError(f"the ε of a filter is at most {MAX_EPSILON}")
         return self
 
-    # A scope that adds up is written as it was before there were other rules.
+    # A field that has no value is absent.
     @model_serializer(mode="wrap")
     def _short(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_defaults(plain(self), {"rule", "planned", "order", "cuts"})
+        return _without_defaults(plain(self), {"period", "rule", "planned", "order", "cuts"})
 
 
 def _without_defaults(plain: dict[str, Any], names: set[str]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def check_checkpoint(note: str, ledger: Replayed) -> int:
         LedgerError: no key that was valid then has signed it, or it signs for another ledger or
             for entries that this ledger does not have.
     """
-    # The three conditions of docs/design/format.md, 7.6.
+    # The three conditions of docs/design/format.md, 6.3.
     size = _size_of(note)
     if size > ledger.state.size:
         raise LedgerError(
@@ -92,7 +92,7 @@ def ledger_proof(ledger: Replayed, release_id: str, folder: Path) -> bytes:
     """
     if ledger.before.size and release_id not in ledger.state.committed:
         ledger = replay(folder)
-    # From here on the form of docs/design/format.md, 5.11.
+    # From here on the form of docs/design/format.md, 6.4.
     entry = ledger.state.committed.get(release_id)
     note = read_checkpoint(folder / CHECKPOINT)
     if entry is None:

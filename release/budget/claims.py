@@ -113,7 +113,7 @@ def check_last(ledger: Replayed, store: Store) -> None:
         LedgerError: it has none, or another one.
         StorageError: the store does not answer.
     """
-    # Step 1 of a writer (docs/design/format.md, 7.7).
+    # Step 1 of a writer (docs/design/ledger-store.md).
     number = ledger.state.size - 1
     last = read_claim(store, number)
     if last is None:
@@ -135,7 +135,7 @@ def beyond(ledger: Replayed, store: Store) -> Newest:
         LedgerError: an entry does not follow, or no valid key has signed it.
         StorageError: the store does not answer.
     """
-    # Step 2 of a writer (docs/design/format.md, 7.7).
+    # Step 2 of a writer (docs/design/ledger-store.md).
     if read_claim(store, ledger.state.size) is None:
         return Newest(ledger, None)
     note, signed = None, ledger.state.size
@@ -171,7 +171,7 @@ def put_claim(store: Store | None, entry: Entry, claim: Claim) -> bool:
         LedgerError: the store that the entry names has another entry of this number.
         StorageError: a store does not answer; it may have the entry.
     """
-    # Step 3 of a writer (docs/design/format.md, 7.7).
+    # Step 3 of a writer (docs/design/ledger-store.md).
     name = claim_name(entry.seq)
     new = open_store(entry.uri, "--store") if isinstance(entry, StoreEntry) else None
     # Before the number is taken: a ledger must not move to where it cannot go on.

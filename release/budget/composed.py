@@ -42,12 +42,6 @@ class Together:
     step: Fraction
     profiles: tuple[Profile, ...]
 
-    @classmethod
-    def of(cls, profiles: Iterable[Profile]) -> Together:
-        """Profiles as they stand in mechanism files, on the finest of their grids."""
-        every = tuple(profiles)
-        return cls(min((profile.step for profile in every), default=Fraction(1)), every)
-
     @cached_property
     def losses(self) -> LossDistribution:
         """A distribution whose profile is at least that of all queries together."""
@@ -55,7 +49,7 @@ class Together:
         parts = []
         # Equal profiles together: what occurs n times takes about log n products.
         for profile, times in equal.items():
-            parts.append((profile.distribution().regridded(self.step), times))
+            parts.append((profile.distribution(), times))
         return together(parts)
 
     def total(self, delta: Fraction, basic: Spent) -> Spent:
@@ -102,7 +96,6 @@ def step_for(epsilons: Iterable[Fraction], cap: Fraction, cells: int) -> Fractio
         cap: the largest ε that the release may reach, above 0.
         cells: in how many cells one unit counts, over all queries.
     """
-    # To the letter of docs/design/format.md, 4.3.1: a verifier computes the same grid.
     steps = _steps(cells)
     claimed = {epsilon for epsilon in epsilons if epsilon > 0}
     if claimed:

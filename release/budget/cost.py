@@ -273,7 +273,7 @@ def release_step(spec_file: SpecFile) -> Fraction:
     public = [query for query in spec.released if not query.is_empirical]
     cells = sum(map(partial(touched_cells, spec_file), public))
     # Everything that decides the grid is public, so that a verifier finds the same one
-    # (docs/design/format.md, 4.3.1).
+    # (docs/design/format.md, 4.1).
     is_replaced = spec.privacy.neighbors is Relation.REPLACE_ONE
     # Of all tables that could be measured, so that the grid is known before any is chosen.
     for opened in spec_file.tabulations:
@@ -316,7 +316,7 @@ def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:
 
 def _definition(spec_file: SpecFile, charged: Sequence[Charge]) -> Definition:
     """The strongest definition that all queries satisfy."""
-    # The rule of docs/design/format.md, 4.4: the weakest definition that is used.
+    # The rule of docs/design/format.md, 4.1: the weakest definition that is used.
     used = set()
     for query, charge in zip(spec_file.spec.charged, charged, strict=True):
         # With δ = 0 all three definitions are pure differential privacy.

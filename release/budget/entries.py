@@ -79,11 +79,11 @@ class Reserve(EntryBase):
 
 
 class Commit(EntryBase):
-    """The release has been drawn and signed; it becomes public."""
+    """The release has been drawn and verified; it becomes public."""
 
     kind: Literal["commit"] = Field(description=KIND)
     release_id: Release
-    attestation: Hash = Field(description="the SHA-256 of the attestation")
+    sums: Hash = Field(description="the SHA-256 of its SHA256SUMS")
 
 
 class Abort(EntryBase):

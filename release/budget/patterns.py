@@ -58,7 +58,7 @@ def _shared_rows(spec_file: SpecFile, query: Query) -> set[Pattern] | None:
     rows = rows_read(spec_file.spec, query)
     if query.for_units:
         return {(rows,)}
-    # F and k of docs/design/format.md, 4.3.
+    # F and k of docs/design/format.md, 3.3.
     free, at_once = free_cells(spec_file, query), cells_at_once(spec_file, query)
     alone = set(islice(partitions(rows, at_once), MOST_PATTERNS + 1))
     if len(alone) > MOST_PATTERNS:

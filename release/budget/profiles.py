@@ -40,11 +40,6 @@ _LONGEST = 2**16
 """The losses of one cell times the root of the cells: beyond it the grid becomes coarser."""
 
 
-def own_step(query: Query) -> Fraction:
-    """The step of a profile that is not composed with others: ε of one cell over :data:`PARTS`."""
-    return (query.claimed.epsilon or Fraction(1)) / PARTS
-
-
 def query_profile(
     spec_file: SpecFile,
     query: Query,
@@ -158,25 +153,24 @@ def published_profiles(
     spec_file: SpecFile,
     queries: Iterable[Made],
 ) -> Together:
-    """The profiles of queries with public mechanisms, as their files have them.
+    """The profiles of queries with public mechanisms, on the grid that the release states.
 
     Args:
         spec_file: the spec, with its key sets; every query has a guarantee.
         queries: each query with its mechanism, and the sensitivity that it is proved for.
     """
-    step = release_step(spec_file) if spec_file.spec.composes_exactly else None
-    return profiles_on(spec_file, queries, step)
+    return profiles_on(spec_file, queries, release_step(spec_file))
 
 
-def profiles_on(spec_file: SpecFile, queries: Iterable[Made], shared: Fraction | None) -> Together:
-    """As :func:`published_profiles`, on the grid of ``shared``, or each query on its own grid."""
+def profiles_on(spec_file: SpecFile, queries: Iterable[Made], step: Fraction) -> Together:
+    """As :func:`published_profiles`, on the grid of ``step``."""
     # Queries often share a mechanism; its profile is found once for each set of patterns.
     profile_of: dict[object, Profile] = {}
     profiles = []
     for query, mechanism, sensitivity in queries:
-        patterns, step = patterns_of(spec_file, query), shared or own_step(query)
-        key = (mechanism, query.claimed.epsilon, patterns, step, sensitivity)
+        patterns = patterns_of(spec_file, query)
+        key = (mechanism, query.claimed.epsilon, patterns, sensitivity)
         if key not in profile_of:
             profile_of[key] = profile_over(patterns, query, mechanism, sensitivity, step)
         profiles.append(profile_of[key])
-    return Together.of(profiles) if shared is None else Together(shared, tuple(profiles))
+    return Together(step, tuple(profiles))

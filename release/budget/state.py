@@ -127,7 +127,7 @@ class State:
             BudgetError: it would spend more than a cap allows.
             LedgerError: it does not follow from the previous entries.
         """
-        # The rules of all entries, and then those of each kind: docs/design/format.md, 7.3.
+        # The rules of all entries, and then those of each kind: docs/design/format.md, 6.2.
         _expect(entry, "seq", entry.seq, self.size)
         _expect(entry, "prev", entry.prev, self.head)
         if (entry.kind == "genesis") != (self.size == 0):

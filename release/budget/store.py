@@ -106,7 +106,7 @@ class Ledger:
                 on any machine takes it over.
         """
         with _alone(self.folder):
-            # The steps of a writer: docs/design/format.md, 7.7. Who loses the race for a number
+            # The steps of a writer: docs/design/ledger-store.md. Who loses the race for a number
             # begins anew.
             for _ in range(_ATTEMPTS):
                 ledger = self._read()
@@ -412,8 +412,8 @@ def new_run() -> str:
     return secrets.token_hex(16)
 
 
-def commit(release_id: str, attestation: bytes, date: str, of: Reserve | None = None) -> Make:
-    """An entry that commits a release by its attestation, for the reserve ``of`` alone if given."""
+def commit(release_id: str, sums: bytes, date: str, of: Reserve | None = None) -> Make:
+    """An entry that commits a release by its SHA256SUMS, for the reserve ``of`` alone if given."""
 
     def make(state: State) -> Entry:
         _check_open(state, of)
@@ -421,7 +421,7 @@ def commit(release_id: str, attestation: bytes, date: str, of: Reserve | None = 
             **_next(state, date),
             kind="commit",
             release_id=release_id,
-            attestation=f"sha256:{sha256(attestation)}",
+            sums=f"sha256:{sha256(sums)}",
         )
 
     return make

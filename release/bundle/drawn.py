@@ -18,15 +18,19 @@ from functools import cached_property
 from math import prod
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
+from dp_release_verify import canonical as canonical_json
+from dp_release_verify import forms
 from dp_release_verify.digests import sha256
 from release.budget.caps import Rule
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
+from release.bundle.figures import Figures
+from release.bundle.files.laws import AnyMechanism, mechanism_of
 from release.bundle.prepared import PUBLIC, About, Prepared, PreparedQuery
 from release.bundle.write import write_release
 from release.errors import SpecError
@@ -34,20 +38,10 @@ from release.exact.domain import Codes
 from release.exact.privacy import Definition
 from release.queries.read import parse_spec
 from release.queries.tabulations.table_count import TableCount, table_count
-from release.records.base import DefinitionName, Record, Sha256
 from release.records.files import write
-from release.records.mechanisms import AnyMechanismRecord
-from release.records.models import (
-    MechanismCommitment,
-    MechanismFile,
-    Software,
-    canonical,
-    parse,
-    parse_plain,
-)
+from release.records.models import DefinitionName, Record, Sha256, canonical, parse, parse_plain
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile, open_named
-from release.spec.mechanisms import any_record_model
 from release.spec.named import by_name
 from release.spec.query import Query
 from release.version import VERSION
@@ -89,7 +83,9 @@ class QueryOfDraw(Record):
     epsilon: Rational
     delta: Rational
     family: str
-    file: MechanismFile | MechanismCommitment
+    law: str | None
+    commitment: str | None
+    figures: Figures | None
     compared: list[ComparedRecord]
     found: FoundRecord | None
     table: TableRecord | None
@@ -103,6 +99,13 @@ class SpendingRecord(Record):
     days: list[str]
     levels: list[Rational]
     cap: Rational
+
+
+class SoftwareRecord(Record):
+    """The software that prepared the release."""
+
+    dp_release: str
+    source: Sha256
 
 
 class PreparedRecord(Record):
@@ -120,7 +123,8 @@ class PreparedRecord(Record):
     delta: Rational
     definition: DefinitionName
     step: Rational | None
-    software: Software
+    scope_step: Rational | None = Field(description="the grid of a scope that does not add up")
+    software: SoftwareRecord
     queries: list[QueryOfDraw]
     files: dict[str, Sha256]
 
@@ -157,7 +161,10 @@ def save(spec_file: SpecFile, prepared: Prepared) -> None:
         delta=str(charged.delta),
         definition=charged.definition.value,
         step=None if charged.step is None else str(charged.step),
-        software=prepared.software,
+        scope_step=None if of.step is None else str(of.step),
+        software=SoftwareRecord(
+            dp_release=prepared.software.dp_release, source=prepared.software.source
+        ),
         queries=list(map(_query_record, prepared.queries)),
         files=_digests(folder),
     )
@@ -196,7 +203,9 @@ def _query_record(prepared: PreparedQuery) -> QueryOfDraw:
         epsilon=str(charge.epsilon),
         delta=str(charge.delta),
         family=prepared.family,
-        file=prepared.file,
+        law=prepared.law,
+        commitment=prepared.commitment,
+        figures=prepared.figures,
         compared=compared,
         found=guarantee,
         table=table,
@@ -326,20 +335,21 @@ class Draw:
 
     def _prepared(self, spec_file: SpecFile) -> Prepared:
         record = self.record
-        mechanisms: dict[str, AnyMechanismRecord] = {}
         queries = []
         # Strict: draws follow each other in this order, and one too few would shift all others.
         for query, entry in zip(spec_file.spec.charged, record.queries, strict=True):
-            mechanism = None
-            if isinstance(entry.file, MechanismFile):
-                path = entry.file.path
-                if path not in mechanisms:
-                    mechanisms[path] = _mechanism(self.folder / PUBLIC / path)
-                mechanism = mechanisms[path]
-            charge = Charge(entry.cells, Fraction(entry.epsilon), Fraction(entry.delta))
-            compared = tuple((rival.name, Fraction(rival.loss)) for rival in entry.compared)
-            prepared = PreparedQuery(query, charge, entry.family, entry.file, mechanism, compared)
-            queries.append(prepared)
+            queries.append(
+                PreparedQuery(
+                    query,
+                    Charge(entry.cells, Fraction(entry.epsilon), Fraction(entry.delta)),
+                    entry.family,
+                    entry.law,
+                    entry.commitment,
+                    None if entry.law is None else self._mechanism(spec_file, query, entry.law),
+                    entry.figures,
+                    tuple((rival.name, Fraction(rival.loss)) for rival in entry.compared),
+                )
+            )
         charged = Charges(
             tuple(map(attrgetter("charge"), queries)),
             Fraction(record.epsilon),
@@ -349,8 +359,15 @@ class Draw:
         )
         spending = None if record.spending is None else _spending(record.spending)
         day = datetime.date.fromisoformat(record.day)
-        of = About(record.kind, day, record.sequence, spending)
-        return Prepared(self.folder, tuple(queries), charged, of, record.software)
+        step = None if record.scope_step is None else Fraction(record.scope_step)
+        of = About(record.kind, day, record.sequence, spending, step)
+        software = forms.Software(record.software.dp_release, record.software.source)
+        return Prepared(self.folder, tuple(queries), charged, of, software)
+
+    def _mechanism(self, spec_file: SpecFile, query: Query, name: str) -> AnyMechanism:
+        file = f"mechanisms/{name}.json"
+        plain = canonical_json.loads(file, (self.folder / PUBLIC / file).read_bytes())
+        return mechanism_of(spec_file.spec, query, forms.read(forms.Law, file, plain))
 
 
 def _guarantee(record: FoundRecord) -> GuaranteeSpec:
@@ -364,12 +381,6 @@ def _guarantee(record: FoundRecord) -> GuaranteeSpec:
 def _table(spec_file: SpecFile, table: TableRecord, guarantee: FoundRecord) -> TableCount:
     opened = spec_file.tabulation(table.tabulation)
     return table_count(opened, opened.table(table.level, table.margin), _guarantee(guarantee))
-
-
-def _mechanism(path: Path) -> AnyMechanismRecord:
-    data = path.read_bytes()
-    plain: Any = parse_plain(data)
-    return parse(any_record_model(plain["mechanism"]), data)
 
 
 def _spending(record: SpendingRecord) -> Spending:

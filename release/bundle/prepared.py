@@ -1,8 +1,8 @@
 """What a release holds beside its noise: written before the draw, so that a crash finds it again.
 
-The mechanism files need no noise, and take long. They are written into a private folder as both
-bundles will have them, with the keys of the commitments. What is drawn is then the only thing that
-a release still lacks (:mod:`release.bundle.drawn`).
+The laws of the mechanisms need no noise, and take long. They are written into a private folder as
+both halves of the release will have them, with the keys of the commitments. What is drawn is then
+the only thing that a release still lacks (:mod:`release.bundle.drawn`).
 """
 
 from __future__ import annotations
@@ -13,71 +13,67 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from dp_release_verify.digests import commit, sha256
+from dp_release_verify import canonical, forms
+from dp_release_verify.digests import commit
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
-from release.budget.patterns import Pattern, patterns_of
-from release.budget.profiles import own_step, profile_over
-from release.bundle.mechanisms import mechanism_record, statistic_record
+from release.bundle.figures import Figures, figures_of
+from release.bundle.files.laws import AnyMechanism, found_of, law_of
 from release.bundle.software import software
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.records.files import write
-from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-from release.records.models import (
-    MechanismCommitment,
-    MechanismFile,
-    Opening,
-    OpeningsRecord,
-    SensitivityRecord,
-    Software,
-    canonical,
-)
-from release.records.profiles import ProfileRecord
 from release.spec.load import SpecFile
 from release.spec.query import Query
 
 PUBLIC, AUDITOR = "public", "auditor"
-"""The folders of both bundles."""
+"""The folders of both halves."""
 
 
 @dataclass(frozen=True)
 class About:
-    """The kind and day of a release, and the ledger entry that pays for it."""
+    """The kind and day of a release, and the ledger entry that pays for it.
+
+    ``step`` is the grid of losses on which a scope composes that does not add up.
+    """
 
     kind: Literal["RELEASE", "TEST", "REHEARSAL"]
     day: datetime.date
     sequence: int | None = None
     spending: Spending | None = None
+    step: Fraction | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class PreparedQuery:
     """A query to publish: its charge, its mechanism as a reader gets it, and not its noise.
 
-    ``family`` is that of the mechanism. ``mechanism`` is None where it depends on the table.
+    ``family`` is that of the mechanism. ``law`` is the name of its file, or ``commitment`` covers
+    it where it depends on the table; then there is neither ``mechanism`` nor ``figures``.
     ``compared`` is the expected loss of each mechanism, where several were compared in public.
     """
 
     query: Query
     charge: Charge
     family: str
-    file: MechanismFile | MechanismCommitment
-    mechanism: AnyMechanismRecord | None = None
+    law: str | None = None
+    commitment: str | None = None
+    mechanism: AnyMechanism | None = None
+    figures: Figures | None = None
     compared: tuple[tuple[str, Fraction], ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
 class Prepared:
-    """A release without its noise; the files of its mechanisms are below ``folder``."""
+    """A release without its noise; the files of its laws are below ``folder``."""
 
     folder: Path
     queries: tuple[PreparedQuery, ...]
     charged: Charges
     of: About
-    software: Software
+    software: forms.Software
 
 
 def prepare(
@@ -87,23 +83,22 @@ def prepare(
     of: About,
     folder: Path,
 ) -> Prepared:
-    """Write the mechanism files of both bundles below ``folder``.
+    """Write the laws of both halves of a release below ``folder``.
 
     ``designs`` are in the order of the charges.
 
     Raises:
         OSError: the disk is full or read-only.
     """
-    writer = _Writer(spec_file, folder, charged.step)
+    writer = _Writer(spec_file.spec.release.id, folder)
     queries = []
     for (query, design), charge in zip(designs, charged.queries, strict=True):
         queries.append(writer.add(query, design, charge))
-    writer.finish()
     return Prepared(folder, tuple(queries), charged, of, software())
 
 
-def copy_mechanisms(prepared: Prepared, folder: Path) -> None:
-    """Copy the mechanism files to ``folder``, where the other files of both bundles are written.
+def copy_laws(prepared: Prepared, folder: Path) -> None:
+    """Copy the laws to ``folder``, where the other files of the release are written.
 
     Raises:
         OSError: the disk is full or read-only.
@@ -116,86 +111,54 @@ def copy_mechanisms(prepared: Prepared, folder: Path) -> None:
                 write(target, path.read_bytes(), mode)
 
 
-_Shared: TypeAlias = tuple[int, tuple[Pattern, ...], Fraction]
-"""What queries with one mechanism file have in common: design, patterns of a unit, and grid."""
-
-
 class _Writer:
-    """Writes the mechanism files into a folder, and remembers which of them are shared."""
+    """Writes the laws into a folder, and remembers which of them are shared."""
 
-    def __init__(self, spec_file: SpecFile, folder: Path, step: Fraction | None) -> None:
-        self._spec_file = spec_file
-        self._step = step
+    def __init__(self, release_id: str, folder: Path) -> None:
+        self._release_id = release_id
         self._public = folder / PUBLIC
         self._auditor = folder / AUDITOR
-        self._openings: dict[str, Opening] = {}
-        self._published: dict[_Shared, tuple[AnyMechanismRecord, MechanismFile]] = {}
+        self._names: dict[int, str] = {}
 
     def add(
         self, query: Query, design: AnyDesign | StatisticDesign, charge: Charge
     ) -> PreparedQuery:
         family = design.mechanism.family
+        if isinstance(design, StatisticDesign):
+            law = self._publish(query, design)
+            return PreparedQuery(query, charge, family, law, mechanism=design.mechanism)
         # The report is public, so of an empirical query it gets neither mechanism nor comparison.
-        if query.is_empirical and not isinstance(design, StatisticDesign):
-            return PreparedQuery(query, charge, family, self._commit(query, design))
-        mechanism, file = self._publish(query, design)
-        compared = () if isinstance(design, StatisticDesign) else design.compared
-        return PreparedQuery(query, charge, family, file, mechanism, compared)
-
-    def _publish(
-        self, query: Query, design: AnyDesign | StatisticDesign
-    ) -> tuple[AnyMechanismRecord, MechanismFile]:
-        """Write a public mechanism, once for all queries that have the same, profile included."""
-        patterns, step = patterns_of(self._spec_file, query), self._step or own_step(query)
-        # Queries that ask the same question share one design.
-        shared = (id(design), patterns, step)
-        if shared not in self._published:
-            mechanism: AnyMechanismRecord
-            if isinstance(design, StatisticDesign):
-                profile = profile_over(patterns, query, design.mechanism, None, step)
-                record = ProfileRecord.of(profile, patterns)
-                mechanism = statistic_record(query, design, record)
-            else:
-                profile = profile_over(patterns, query, design.mechanism, design.sensitivity, step)
-                record = ProfileRecord.of(profile, patterns)
-                mechanism = mechanism_record(query, design, record)
-            path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
-            write(self._public / path, data)
-            self._published[shared] = mechanism, MechanismFile(path=path, sha256=sha256(data))
-        return self._published[shared]
-
-    def _commit(self, query: Query, design: AnyDesign) -> MechanismCommitment:
-        """Write a mechanism that depends on the table into the auditor bundle alone."""
-        # Without a profile: that of another table would be another one (docs/design/format.md,
-        # 6.1).
-        mechanism = mechanism_record(query, design)
-        path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
-        # Without a random key, the few mechanisms that are likely could be tried one by one.
-        key = secrets.token_bytes(32)
-        commitment = commit(key, data)
-        self._openings[path] = Opening(key=key.hex(), commitment=commitment)
-        write(self._auditor / path, data, 0o600)
-        record = canonical(self._sensitivity(query, mechanism))
-        write(self._auditor / "sensitivity" / f"{query.name}.json", record, 0o600)
-        return MechanismCommitment(commitment=commitment)
-
-    def _sensitivity(self, query: Query, mechanism: MechanismRecord) -> SensitivityRecord:
-        stated = mechanism.to_sensitivity()
-        return SensitivityRecord(
-            schema="dp-release/sensitivity/v1",
-            query=query.name,
-            source=query.source,
-            neighbors=self._spec_file.spec.privacy.neighbors.value,
-            group=mechanism.group,
-            sensitivity=list(map(list, stated.shifts)),
-            distances=None if stated.distances is None else list(stated.distances),
+        if query.is_empirical:
+            return PreparedQuery(query, charge, family, commitment=self._commit(query, design))
+        return PreparedQuery(
+            query,
+            charge,
+            family,
+            self._publish(query, design),
+            mechanism=design.mechanism,
+            figures=figures_of(design),
+            compared=design.compared,
         )
 
-    def finish(self) -> None:
-        if self._openings:
-            openings = OpeningsRecord(
-                schema="dp-release/openings/v1",
-                release_id=self._spec_file.spec.release.id,
-                openings=self._openings,
-            )
-            write(self._auditor / "openings.json", canonical(openings), 0o600)
+    def _publish(self, query: Query, design: AnyDesign | StatisticDesign) -> str:
+        """Write a public law, once for all queries that share a design; the name of its file."""
+        if id(design) not in self._names:
+            self._names[id(design)] = query.name
+            path = self._public / f"mechanisms/{query.name}.json"
+            write(path, forms.dumps(law_of(design)))
+        return self._names[id(design)]
+
+    def _commit(self, query: Query, design: AnyDesign) -> str:
+        """Write a law that depends on the table for the auditor alone; the commitment to it."""
+        # Without a random key, the few laws that are likely could be tried one by one.
+        key = secrets.token_bytes(32)
+        covered = forms.Committed(law_of(design), found_of(design.mechanism, design.sensitivity))
+        opened = forms.Opened(
+            "dp-release/opened/v1",
+            self._release_id,
+            key.hex(),
+            covered.law,
+            covered.sensitivity,
+        )
+        write(self._auditor / f"{query.name}.json", forms.dumps(opened), 0o600)
+        return commit(key, canonical.dumps(forms.plain(covered)))

@@ -10,8 +10,8 @@ Each step leaves a durable mark, and a later run continues from the last mark:
 5. The noise is drawn, and ``drawn`` holds it (:mod:`release.bundle.drawn`) before anything else is
    done with it.
 6. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
-7. It is verified. Only then is it attested, and the ledger commits the attestation; without a
-   ledger nothing is signed.
+7. It is verified. Only then is the list of its sums signed, where there is a key, and the ledger
+   commits the hash of that list.
 8. The auditor bundle is renamed into its place, then the public one, and the folder is removed.
 
 Where ``staged/`` exists, a run continues at 7: the same bytes, no second charge. Where ``drawn``
@@ -38,7 +38,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-from dp_release_verify.digests import sha256
+from dp_release_verify import forms
+from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, sha256
 from release.budget.entries import AbortReason
 from release.budget.ledger import (
     Ledger,
@@ -56,7 +57,7 @@ from release.budget.ledger import (
     spending,
     today,
 )
-from release.bundle.statements import ATTESTATION, PROOF, SUMS
+from release.bundle.opened import RECORD
 from release.errors import LedgerError, Reason, ReleaseError, SpecError, StorageError, reason_of
 from release.records.files import (
     lock,
@@ -68,8 +69,7 @@ from release.records.files import (
     sync_tree,
     write,
 )
-from release.records.models import ReleaseRecord, parse
-from release.records.signing import Predicate, Signer, attest
+from release.records.signing import Signer, sign_sums
 
 if TYPE_CHECKING:
     from release.bundle.drawn import Draw
@@ -454,11 +454,7 @@ class Publication:
             self._check(public, auditor if auditor.exists() else None)
             if self.ledger is not None:
                 self._sign(self.ledger, public)
-            # In the form of sha256sum, sorted by path (docs/design/format.md, 5.8).
-            lines = ""
-            for name, digest in sorted(_sums(public).items()):
-                lines += f"{digest}  {name}\n"
-            _put(public / SUMS, lines.encode())
+                self._commit(self.ledger, public)
             sync(public)
             if auditor.exists():
                 bundle = self.out / "auditor" / self.release_id
@@ -476,7 +472,7 @@ class Publication:
         return self._final
 
     def _check(self, public: Path, auditor: Path | None) -> None:
-        """Verify the staged files; an attestation and sums that an earlier run left do not count.
+        """Verify the staged files; signatures that an earlier run left do not count.
 
         Raises:
             ReleaseError: they do not verify. The draw stays, and nothing is committed.
@@ -484,7 +480,7 @@ class Publication:
         if self.ledger is not None and self.ledger.commitment(self.release_id) is not None:
             # Committed after it was verified: what is left to do is to show it.
             return
-        for name in (ATTESTATION, PROOF, SUMS):
+        for name in (SIGNATURE, PROOF):
             (public / name).unlink(missing_ok=True)
         try:
             self._verifying(public, auditor)
@@ -503,24 +499,23 @@ class Publication:
         )
 
     def _sign(self, ledger: Ledger, public: Path) -> None:
-        """Attest the files, commit the attestation in the ledger, and write its proof."""
-        record = parse(ReleaseRecord, (public / "release.json").read_bytes())
-        path = public / ATTESTATION
+        """Sign the list of the sums, under the name of the ledger."""
+        sums, origin = (public / SUMS).read_bytes(), ledger.recover().state.origin
+        _put(public / SIGNATURE, sign_sums(sums, ledger.signer, origin))
+
+    def _commit(self, ledger: Ledger, public: Path) -> None:
+        """Commit the hash of the sums in the ledger, and write its proof."""
+        sums = (public / SUMS).read_bytes()
         commitment = ledger.commitment(self.release_id)
-        if commitment is None or not path.exists() or commitment.attestation != _digest(path):
-            # Signing again would contradict the ledger, which commits to one attestation.
-            if commitment is not None:
-                raise LedgerError(f"{self.release_id!r} is committed with another attestation")
+        if commitment is None:
             running = ledger.recover().state.running.get(self.release_id)
-            if running is None or running.seq != record.ledger.sequence:
+            if running is None or running.seq != _entry_of(public):
                 raise LedgerError(f"the reserve of {self.release_id!r} is not open any more")
-            # Nothing commits to these: a run that was cut off before its commit left them.
-            (public / PROOF).unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
-            _put(path, attest(_sums(public), Predicate.of(record), ledger.signer))
+            # What the ledger will vouch for is on the disk before it does.
             sync(public)
-            signed = path.read_bytes()
-            ledger.append(commit(self.release_id, signed, today().isoformat(), running))
+            ledger.append(commit(self.release_id, sums, today().isoformat(), running))
+        elif commitment.sums != f"sha256:{sha256(sums)}":
+            raise LedgerError(f"{self.release_id!r} is committed with other files")
         _put(public / PROOF, ledger_proof(ledger.recover(), self.release_id, ledger.folder))
 
     def _recover(self) -> None:
@@ -601,12 +596,12 @@ class Publication:
         """Whether the staged release has an open reserve or a commit in its ledger, if any."""
         if not public.exists():
             return False
-        record = parse(ReleaseRecord, (public / "release.json").read_bytes())
+        entry = _entry_of(public)
         if self.ledger is None:
-            return record.ledger.sequence is None
+            return entry is None
         state = self.ledger.recover().state
         running = state.running.get(self.release_id)
-        is_open = running is not None and running.seq == record.ledger.sequence
+        is_open = running is not None and running.seq == entry
         return is_open or state.is_committed(self.release_id)
 
     def _abandon(self) -> None:
@@ -686,17 +681,10 @@ class Publication:
         os.close(self._lock)
 
 
-def _sums(public: Path) -> dict[str, str]:
-    """The SHA-256 of each file but the sums themselves."""
-    digests = {}
-    for path in sorted(public.rglob("*")):
-        if path.is_file() and path.name != SUMS:
-            digests[str(path.relative_to(public))] = sha256(path.read_bytes())
-    return digests
-
-
-def _digest(path: Path) -> str:
-    return f"sha256:{sha256(path.read_bytes())}"
+def _entry_of(public: Path) -> int | None:
+    """The entry of the ledger that a staged release names."""
+    record: forms.Release = forms.loads(forms.Release, RECORD, (public / RECORD).read_bytes())
+    return None if record.made.ledger is None else record.made.ledger.entry
 
 
 def _put(path: Path, data: bytes) -> None:

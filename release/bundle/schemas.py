@@ -4,49 +4,41 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
-from pydantic import BaseModel, RootModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
-from release.budget.ledger import ENTRY
+from dp_release_verify import forms
 from release.bundle.evidence.line import LogLine
-from release.bundle.evidence.record import AuditRecord
-from release.records.models import FILES
-from release.records.signing import Envelope, Statement
 from release.spec.contracts.model import Contract
-from release.spec.mechanisms import ON_STATISTIC, any_record_model, formats
 from release.spec.model import Spec
 
 FOLDER = Path(__file__).parent.parent.parent / "schemas"
 
+WRITTEN: dict[str, type[BaseModel]] = {"spec": Spec, "contract": Contract, "log": LogLine}
+"""The models of files that people write, and of the log."""
 
-def _any_mechanism() -> type[BaseModel]:
-    """A mechanism of any family that has a file format."""
-    models = tuple(map(any_record_model, (*formats(), *ON_STATISTIC)))
-    union: Any = Union[models]  # noqa: UP007 - the members are known at run time only
-    return RootModel[union]
+FORMS: dict[str, Any] = {
+    "release": forms.Release,
+    "keys": forms.Keys,
+    "mechanism": forms.Law,
+    "opened": forms.Opened,
+    "audit": forms.Audit,
+    "ledger-entry": forms.AnyEntry,
+}
+"""The forms of the files of a release, of the auditor's folder and of a ledger."""
 
 
 def schema_texts() -> dict[str, str]:
     """The text of each schema by its file name."""
-    models: dict[str, type[BaseModel]] = {
-        "spec": Spec,
-        "mechanism": _any_mechanism(),
-        "contract": Contract,
-        **FILES,
-        "audit": AuditRecord,
-        "log": LogLine,
-        "attestation": Envelope,
-        "statement": Statement,
-    }
-    adapters: dict[str, TypeAdapter[Any]] = {}
-    for name, model in models.items():
-        adapters[name] = TypeAdapter(model)
-    adapters["ledger-entry"] = ENTRY
+    schemas = {}
+    for name, model in WRITTEN.items():
+        schemas[name] = TypeAdapter(model).json_schema(by_alias=True, mode="validation")
+    for name, form in FORMS.items():
+        schemas[name] = forms.schema(form)
     texts = {}
-    for name, adapter in adapters.items():
-        schema = adapter.json_schema(by_alias=True, mode="validation")
-        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    for name, plain in schemas.items():
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
         texts[f"{name}.schema.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     return texts
 

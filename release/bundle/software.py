@@ -1,47 +1,36 @@
-"""The software that makes a release: versions, and two hashes that anybody can compute.
+"""The software that makes a release: its version, and a hash of its files that anybody can compute.
 
-The hash of the sources is that of the installed files, and equal for a wheel and a checkout. The
-hash of the environment is that of the libraries that the run could import, and comparable with the
-locks that the repository publishes in ``supply/``. Neither holds a path or the name of a machine.
+The hash of the sources is that of the installed files, and equal for a wheel and a checkout. It
+holds no path and no name of a machine.
 """
 
 from __future__ import annotations
 
 import itertools
-import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import get_args
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from dp_release_verify import forms
 from dp_release_verify.digests import sha256
-from release.records.models import Environment, RuntimeExtra, Software
 from release.version import VERSION
 
 PACKAGES = ("dp_release_verify", "flows", "release")
 """The packages of the wheel, side by side in one folder."""
 _SAMPLES = ("release", "samples")
 """A folder of the wheel alone: the build copies data there, and a checkout has it elsewhere."""
-EXTRAS: tuple[RuntimeExtra, ...] = get_args(RuntimeExtra)
 
 
 # Once for a process: what it imported does not change while it runs.
 @cache
-def software() -> Software:
-    """The versions of what runs here, and the hashes of its files and libraries."""
-    return Software(
-        dp_release=VERSION,
-        python=platform.python_version(),
-        duckdb=version("duckdb"),
-        highs=version("highspy"),
-        source=sha256(source_text(Path(__file__).parents[2]).encode()),
-        environment=_environment(),
-    )
+def software() -> forms.Software:
+    """The version of what runs here, and the hash of its files."""
+    return forms.Software(VERSION, sha256(source_text(Path(__file__).parents[2]).encode()))
 
 
 def source_text(folder: Path) -> str:
@@ -69,34 +58,12 @@ def _is_hidden(part: str) -> bool:
     return part == "__pycache__" or part.startswith(".")
 
 
-def _environment() -> Environment | None:
-    try:
-        extras = list(filter(_is_whole, EXTRAS))
-        text = environment_text(extras)
-    except PackageNotFoundError:
-        # Sources that were never installed declare no libraries.
-        return None
-    return Environment(extras=extras, sha256=sha256(text.encode()))
-
-
 @dataclass(frozen=True)
 class Library:
     """An installed library: its version, and what it asks for."""
 
     version: str
     requirements: tuple[Requirement, ...]
-
-
-def environment_text(extras: Iterable[str]) -> str:
-    """Sorted lines ``name==version``: every library that the core and ``extras`` lead to.
-
-    Names are normalized. A library that is not installed has no line.
-
-    Raises:
-        PackageNotFoundError: dp-release is not installed, so it declares nothing.
-    """
-    lines = [f"{name}=={library.version}\n" for name, library in closure(extras).items()]
-    return "".join(sorted(lines))
 
 
 def closure(extras: Iterable[str]) -> dict[str, Library]:
@@ -139,14 +106,3 @@ def _needed(library: Library, extra: str) -> Iterator[Requirement]:
     for requirement in library.requirements:
         if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             yield requirement
-
-
-def _is_whole(extra: str) -> bool:
-    """Whether every library that an extra of dp-release names is installed."""
-    ours = _library(_OURS)
-    for requirement in set(_needed(ours, extra)) - set(_needed(ours, "")):
-        try:
-            distribution(requirement.name)
-        except PackageNotFoundError:
-            return False
-    return True

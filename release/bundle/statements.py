@@ -1,12 +1,9 @@
-"""The names, sentences and figures on which writer and verifier of a release have to agree.
-
-Kept apart from :mod:`release.bundle.write`, so that the verifier loads nothing that writes or
-solves.
-"""
+"""The sentences and figures that several readers of a release say of it, in words for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -14,18 +11,15 @@ from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_down, format_up
-from release.records.models import Accuracy
 from release.spec.declarations import Privacy, Relation
 from release.spec.losses import loss_on
 from release.spec.model import Spec
 from release.spec.query import Query
 from release.spec.tabulations.model import Tabulation
 
-SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
-
 NO_LEDGER_WITHHELD = (
-    "attestation.dsse.json and ledger.proof: the curator keeps no ledger, so nothing is signed and "
-    "the budget cap of the spec was enforced within this release only"
+    "SHA256SUMS.sig and ledger.proof: the curator keeps no ledger, so nothing is signed and the "
+    "budget cap of the spec was enforced within this release only"
 )
 INSTANCE_WITHHELD = (
     "mechanisms, sensitivity and accuracy of instance-specific queries: they depend on the "
@@ -61,8 +55,22 @@ def withheld(*, instance: bool, ledger: bool) -> list[str]:
 
 def limits(*, instance: bool) -> list[str]:
     """What a release asserts and its files cannot show."""
-    # These texts are fixed (docs/design/format.md, 10): a verifier compares every letter.
     return [*([INSTANCE_LIMITS] if instance else []), *LIMITS]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The errors of one answer under the uniform prior, as texts rounded to 12 decimals.
+
+    Attributes:
+        p_exact: the probability that the answer is the true one.
+        mean_absolute: the mean distance from the true answer, in codes.
+        p_within_1: the probability of an error of at most one code.
+    """
+
+    p_exact: str
+    mean_absolute: str
+    p_within_1: str
 
 
 def accuracy_of(mechanism: Mechanism, domain: AnswerDomain | JointDomain) -> Accuracy:
@@ -128,7 +136,6 @@ def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-
 
 def adjacency_text(privacy: Privacy) -> str:
     """The neighboring relation in words."""
-    # A fixed text: docs/design/format.md, 10.1.
     unit, relation, fixed = privacy.unit, privacy.neighbors, privacy.fixed
     if relation is Relation.ATTRIBUTE:
         return (

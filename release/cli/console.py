@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn, Task, TaskID
 
-    from release.verification.verifier import Verdict
+    from dp_release_verify.verdict import Verdict
 
 T = TypeVar("T")
 
@@ -80,24 +80,9 @@ def print_records(columns: Sequence[str], records: Sequence[Mapping[str, str]]) 
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """Print a verdict for people, on standard output."""
-    from release.verification.checks import Level
-
-    for level, title in (
-        (Level.PROVED, "Proved in exact arithmetic"),
-        (Level.TESTED, "Tested"),
-        (Level.ASSERTED, "Only asserted"),
-        (Level.WITHHELD, "Left out of the release"),
-        (Level.LEFT_OUT, "Left out of this check"),
-        (Level.UNSEEN, "Not seen, for want of a bundle, a key, a ledger or a signature"),
-    ):
-        lines = [finding for finding in verdict.findings if finding.level is level]
-        if lines:
-            echo(f"{title}:")
-            for finding in lines:
-                echo(f"  - {finding.identifier}: {finding.text}")
-    word = "verified" if verdict.complete else "verified as far as the given bundles allow"
-    echo(f"{verdict.release_id}: {word} ({verdict.evidence})")
+    """Print a verdict for people, on standard output; with ``-v`` every finding."""
+    for line in verdict.lines(verbose=is_verbose()):
+        echo(line)
 
 
 def print_cautions(cautions: Sequence[str]) -> None:

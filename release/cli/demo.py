@@ -38,7 +38,8 @@ def demo(folder: Folder = Path("out-demo")) -> None:
     from release.cli.console import echo, print_verdict, progress
     from release.noise.cache import default_cache
     from release.pipeline import Options, run_release
-    from release.verification.provenance import Trust
+    from release.verification.evidence import Required, Trust
+    from release.verification.keys import read_trusted
     from release.verification.verifier import verify
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -52,7 +53,8 @@ def demo(folder: Folder = Path("out-demo")) -> None:
         options = Options(cache=default_cache(), watch=display.watch, key=key)
         published = run_release(folder / "data" / "ami.yaml", out, display.step, options=options)
     echo("An auditor, who has both bundles and the curator's key, checks it:")
-    print_verdict(verify(published.public, published.auditor, Trust(out / "ledger", (trusted,))))
+    trust = Trust(out / "ledger", read_trusted([str(trusted)]), require=Required.PAID)
+    print_verdict(verify(published.public, published.auditor, trust))
     for word, line in (
         ("report", published.public / "report.html"),
         ("tables", published.public / "data"),

@@ -1,7 +1,8 @@
 """The command line: reads arguments, prints results, and turns errors into one line and a status.
 
-Exit status: 0 done or verified, 1 refused or verification failed, 2 the spec or the call is wrong,
-3 verified as far as the given bundles allow (docs/design/format.md). Nothing here computes.
+Exit status: 0 done or verified, 1 refused or failed, 2 the spec or the call is wrong, 3 evidence
+that is required was not there, 4 the verifier itself failed, 5 a guarantee is not proved, 6 as
+``check --strict``. Nothing here computes.
 """
 
 from __future__ import annotations
@@ -52,17 +53,11 @@ def _version(show: bool) -> None:
     if is_verbose():
         from release.bundle.software import software
 
-        used = software()
-        echo(f"source {used.source}")
-        if used.environment is None:
-            echo("environment none: dp-release is not installed")
-        else:
-            extras = "".join(f" {extra}" for extra in used.environment.extras)
-            echo(f"environment {used.environment.sha256} core{extras}")
+        echo(f"source {software().source}")
     raise typer.Exit
 
 
-_VERSION_HELP = "Show the version; with -v also the hashes of the sources and of the libraries."
+_VERSION_HELP = "Show the version; with -v also the hash of the sources."
 
 VersionFlag = Annotated[
     bool,

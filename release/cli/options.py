@@ -12,7 +12,7 @@ import typer
 from release.cli.console import echo
 from release.errors import SpecError
 from release.spec.periods import Period, parse_period
-from release.verification.required import Required
+from release.verification.evidence import Required
 
 if TYPE_CHECKING:
     from release.noise.processes import FanOut

@@ -12,7 +12,7 @@ from release.cli.console import echo, print_cautions, print_changes, print_json,
 from release.errors import SpecError, listed
 
 if TYPE_CHECKING:
-    from release.bundle.report.summary import QuerySummary, Summary, TabulationSummary
+    from release.analysis.summary import QuerySummary, Summary, TabulationSummary
     from release.pipeline import Published
 
 _MOST_QUERIES = 10
@@ -29,26 +29,26 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
 
     Example: dp-release report out/public/ami-2013-01-05
     """
-    from release.bundle.report.summary import summarise
+    from release.analysis.summary import summarise
 
     public = _release_in(public)
     summary = summarise(public)
     if as_json:
         print_json(summary.plain())
         return
-    record, guarantee = summary.record, summary.record.guarantee
-    echo(_printable(f"{record.title} ({record.release_id}), {record.kind}"))
-    echo(_printable(f"period {record.period}; published {record.published} by {record.curator}"))
+    about, record, guarantee = summary.about, summary.opened.record, summary.guarantee
+    echo(_printable(f"{about.title} ({about.id}), {record.kind}"))
+    echo(_printable(f"period {about.period}; published {record.published} by {about.curator}"))
     echo(
-        f"guarantee: {guarantee.definition}, ε = {guarantee.epsilon}, δ = {guarantee.delta}, "
-        f"{guarantee.kind}"
+        f"guarantee: {guarantee['definition']}, ε = {guarantee['epsilon']}, "
+        f"δ = {guarantee['delta']}, {guarantee['kind']}"
     )
-    echo(_printable(record.privacy.adjacency_text))
+    echo(_printable(summary.adjacency_text))
     rows = []
     for query in summary.queries:
-        name, cells = _printable(query.record.name), str(query.record.cells)
-        family = query.record.mechanism
-        rows.append((name, cells, query.claim, query.charge, family, query.exact, query.error))
+        name, cells = _printable(query.name), str(query.made.cells)
+        figures = query.family, query.exact, query.error
+        rows.append((name, cells, query.claim, query.charge, *figures))
     if rows:
         print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
     for query in summary.queries:
@@ -56,7 +56,7 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
             echo(_printable(_quality(query, None)))
     tables = []
     for own in summary.tabulations:
-        name, areas = _printable(own.record.name), _printable(own.areas)
+        name, areas = _printable(own.name), _printable(own.areas)
         error = _printable(own.error)
         tables.append((name, areas, str(own.tables), str(own.cells), own.noise, own.charge, error))
     if tables:
@@ -78,7 +78,7 @@ def _release_in(folder: Path) -> Path:
         raise SpecError("PUBLIC", f"no folder {folder}; {remedy}")
     if (folder / "release.json").exists():
         return folder
-    if (folder / "openings.json").exists():
+    if not (folder / "public").is_dir() and folder.parent.name == "auditor":
         raise SpecError("PUBLIC", f"{folder} is an auditor bundle; {remedy}")
     public = folder / "public" if (folder / "public").is_dir() else folder
     names = [path.parent.name for path in public.glob("*/release.json")]
@@ -97,14 +97,18 @@ def print_published(
 
     All of it is read from the public folder and the ledger, and so from public facts.
     """
-    from release.bundle.report.summary import summarise
+    from release.analysis.summary import summarise
 
     public, auditor = published.public, published.auditor
     summary = summarise(public)
     scope, left = _left(summary, out)
-    guarantee = summary.record.guarantee
+    guarantee = summary.guarantee
     if as_json:
-        charged = {"scope": scope, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
+        charged = {
+            "scope": scope,
+            "epsilon": guarantee["epsilon"],
+            "delta": guarantee["delta"],
+        }
         folder = None if auditor is None else str(auditor)
         plain = {"release_id": public.name, "public": str(public), "auditor": folder}
         said = {
@@ -117,7 +121,7 @@ def print_published(
     echo(f"published  {public}")
     if auditor is not None:
         echo(f"auditor    {auditor}  (confidential)")
-    echo(f"charged    ε {guarantee.epsilon}, δ {guarantee.delta} to {scope}")
+    echo(f"charged    ε {guarantee['epsilon']}, δ {guarantee['delta']} to {scope}")
     if published.lost:
         echo("lost       an earlier run of it was cut off while it drew, and its charge stays")
     echo(f"left       {left or 'no ledger keeps account of it; dp-release ledger init'}")
@@ -149,16 +153,16 @@ def _left(summary: Summary, out: Path) -> tuple[str, str | None]:
 
 def _quality(query: QuerySummary, auditor: Path | None) -> str:
     if query.nearness is not None:
-        return f"{query.record.name}: {query.nearness}"
+        return f"{query.name}: {query.nearness}"
     if query.accuracy is None:
         # It depends on the table, and an output of a run may be kept in a log.
-        place = "" if auditor is None else f": {auditor / 'mechanisms' / query.record.name}.json"
-        return f"{query.record.name}: its error is confidential{place}"
-    return f"{query.record.name}: exact in {query.exact}, {query.error}"
+        place = "" if auditor is None else f": {auditor / query.name}.json"
+        return f"{query.name}: its error is confidential{place}"
+    return f"{query.name}: exact in {query.exact}, {query.error}"
 
 
 def _tabulation_quality(tabulation: TabulationSummary) -> str:
-    return f"{tabulation.record.name}: standard error {tabulation.error}"
+    return f"{tabulation.name}: standard error {tabulation.error}"
 
 
 def _printable(text: str) -> str:

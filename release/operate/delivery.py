@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dp_release_verify.digests import sha256
+from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, sha256
 from release.budget.claims import Newest
 from release.budget.ledger import (
     CHECKPOINT,
@@ -32,7 +32,6 @@ from release.budget.ledger import (
 )
 from release.budget.state import entry_file, is_entry
 from release.budget.store import recent_or_whole
-from release.bundle.statements import SUMS
 from release.errors import LedgerError, StorageError
 from release.records.files import (
     PART,
@@ -45,7 +44,7 @@ from release.records.files import (
 )
 from release.records.signing import PublicKey, Signer
 from release.records.stores import Store
-from release.verification.provenance import Trust
+from release.verification.evidence import Trust
 from release.verification.verifier import verify
 
 _LEDGER, _PUBLIC = "ledger", "public"
@@ -63,8 +62,9 @@ def deliver(public: Path, store: Store) -> bool:
     sums = _local(public / SUMS)
     if _has(store, name, sums):
         return False
+    signatures = [file for file in (SIGNATURE, PROOF) if (public / file).exists()]
     # The sums come last: a release counts as delivered once they are there.
-    files = [*digests_of(sums), SUMS]
+    files = [*digests_of(sums), *signatures, SUMS]
     if store.renames:
         return _deliver_by_rename(public, store, files)
     for file in files:
@@ -366,6 +366,11 @@ def _fetch(store: Store, name: str, sums: bytes, folder: Path) -> None:
             if data is None or sha256(data) != digest:
                 raise StorageError(f"{store.label}: {name}/{file} does not match its sum")
             write(folder / file, data)
+        # No sum stands for these: the verifier checks what they sign.
+        for file in (SIGNATURE, PROOF):
+            signature = store.read(f"{_PUBLIC}/{name}/{file}")
+            if signature is not None:
+                write(folder / file, signature)
         write(folder / SUMS, sums)
 
 

@@ -27,7 +27,7 @@ from release.records.keys.files import FileSigner
 from release.records.keys.outside import read_key
 from release.records.signing import Signer
 from release.records.stores import Store
-from release.verification.provenance import Trust
+from release.verification.evidence import Trust
 from release.verification.verifier import verify
 
 

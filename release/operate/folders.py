@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dp_release_verify.digests import sha256
+from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, sha256
 from release.budget.ledger import CHECKPOINT, Replayed, newest
 from release.bundle.publish import LEDGER, is_at_work
-from release.bundle.statements import ATTESTATION, SUMS
 from release.errors import ReleaseError
 from release.operate.delivery import digests_of
 from release.operate.findings import Finding, fault, look, or_well, well
@@ -20,7 +19,7 @@ from release.operate.operations import (
     witnessed,
 )
 from release.records.stores import Store
-from release.verification.provenance import Trust
+from release.verification.evidence import Trust
 from release.verification.verifier import verify
 
 
@@ -44,15 +43,15 @@ def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
     for name in sorted(names - committed.keys()):
         yield f"{name} is public, and no entry of the ledger pays for it"
     for name, entry in committed.items():
-        attestation = place.out / "public" / name / ATTESTATION
+        sums = place.out / "public" / name / SUMS
         # A run commits first and publishes after, so one at work may be between the two.
         if name in ledger.state.withdrawn or is_at_work(place.out, name):
             continue
-        if not attestation.parent.is_dir():
+        if not sums.parent.is_dir():
             is_staged = (place.out / f".work-{name}").exists()
             remedy = "dp-release recover" if is_staged else "dp-release restore"
             yield f"{name} is committed and not public; {remedy}"
-        elif not _has_digest(attestation, entry.attestation.removeprefix("sha256:")):
+        elif not _has_digest(sums, entry.sums.removeprefix("sha256:")):
             yield f"{name}: not the release that the ledger committed"
 
 
@@ -79,7 +78,7 @@ def _changed(public: Path) -> list[str]:
             differences.append(f"{name} is missing or changed")
     files = filter(Path.is_file, public.rglob("*"))
     present = {str(path.relative_to(public)) for path in files}
-    for name in sorted(present - digests.keys() - {SUMS}):
+    for name in sorted(present - digests.keys() - {SUMS, SIGNATURE, PROOF}):
         differences.append(f"{name} was added")
     return differences
 

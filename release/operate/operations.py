@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dp_release_verify.digests import SUMS
+from dp_release_verify.verdict import VERIFIED
 from release.budget.ledger import (
     Abort,
     State,
@@ -30,7 +32,6 @@ from release.budget.ledger import (
 )
 from release.budget.store import recent_or_whole
 from release.bundle.publish import LEDGER, Publication, open_ledger
-from release.bundle.statements import SUMS
 from release.errors import LedgerError, Reason, ReleaseError, SpecError, VerificationError
 from release.noise.processes import FanOut, InTurn
 from release.operate.catching_up import CaughtUp, catch_up
@@ -53,8 +54,8 @@ from release.pipeline import (
 from release.records.keys.outside import read_key
 from release.records.signing import Signer
 from release.records.stores import Store
-from release.verification.provenance import Trust
-from release.verification.verifier import check_unsigned, verify
+from release.verification.evidence import Trust
+from release.verification.verifier import check_content, verify
 
 if TYPE_CHECKING:
     from release.spec.periods import Period
@@ -334,7 +335,7 @@ def recover(place: Place, release_id: str) -> str:
     signer = None if place.key is None else read_key(place.key)
     ledger = open_ledger(place.out, signer)
     try:
-        with Publication(place.out, release_id, ledger, check_unsigned) as publication:
+        with Publication(place.out, release_id, ledger, check_content) as publication:
             return "given up" if publication.recovered is None else "published"
     except SpecError:
         # The release was public already, and opening it has removed the leftovers of its run.
@@ -356,7 +357,7 @@ def abandon(place: Place, release_id: str) -> bool:
     ledger = open_ledger(place.out, None if place.key is None else read_key(place.key))
     if release_id in left_behind(place.out):
         with Publication(
-            place.out, release_id, ledger, check_unsigned, gives_up=True
+            place.out, release_id, ledger, check_content, gives_up=True
         ) as publication:
             return publication.lost
     if ledger is None:
@@ -433,7 +434,7 @@ def verify_each(
 
     ``watch`` is called before each release is waited for.
 
-    Where ``trust`` names no ledger, the folder's own is replayed and proves nobody's identity.
+    Where ``trust`` names no ledger, the folder's own is replayed.
 
     Raises:
         LedgerError: the ledger is not intact.
@@ -441,13 +442,14 @@ def verify_each(
     fan = elsewhere or InTurn()
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
-    beside = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
-    full_trust = replace(trust or Trust(), beside=beside)
-    state = State() if full_trust.replayed is None else read_ledger(full_trust.replayed).state
+    given = trust or Trust()
+    if given.ledger is None and (out / LEDGER).is_dir():
+        given = replace(given, ledger=(out / LEDGER).resolve())
+    state = State() if given.ledger is None else read_ledger(given.ledger).state
     withdrawn, revised = state.withdrawn, state.revised
     names = public_names(out)
     # A partial of a module's function, so that it can be sent to another process.
-    verify_one = partial(_verdict, out.resolve(), full_trust)
+    verify_one = partial(_verdict, out.resolve(), given)
     standing = [name for name in names if name not in withdrawn]
     verdicts = dict.fromkeys(names, "withdrawn")
     results = iter(fan.map(verify_one, standing))
@@ -460,15 +462,10 @@ def verify_each(
     return tuple(verdicts.items())
 
 
-def lacks_root(out: Path, trust: Trust) -> bool:
-    """Whether of who signed the releases of ``out`` only its own ledger would speak."""
-    return (out / LEDGER).is_dir() and replace(trust, beside=out / LEDGER).lacks_root
-
-
 def _verdict(out: Path, trust: Trust, name: str) -> str:
     public = out / "public" / name
     verdict = verify(public, auditor_bundle(public), trust)
     if verdict.release_id != name:
         # Each would be read as the release that its folder names.
         raise VerificationError("release.json", "release_id", verdict.release_id, name)
-    return "verified" if verdict.complete else IN_PART
+    return "verified" if verdict.status == VERIFIED else IN_PART

@@ -22,7 +22,7 @@ from release.budget.profiles import Made, published_profiles
 from release.bundle.acceptance import Judged, judged
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.cautions import cautions
-from release.bundle.statements import accuracy_of
+from release.bundle.statements import Accuracy, accuracy_of
 from release.errors import SpecError
 from release.exact.accuracy import error_at_ends, far_error, loss_of_guess, losses_where, radius_of
 from release.exact.composition.dominance import profile_of_losses
@@ -50,7 +50,6 @@ from release.planning.totals import TogetherPlan
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
-from release.records.models import Accuracy
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 from release.spec.refusals.unfinished import TODO, unfinished
@@ -456,7 +455,7 @@ def _planned(
 
 def charge_with(spec_file: SpecFile, query: Query, chosen: AnyDesign) -> Charge:
     """What a query is charged with this mechanism, at the guarantee that it was made for."""
-    # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
+    # Another charge than the declared one would tell of the table (docs/design/format.md, 3.5).
     kept = None
     if not query.is_empirical:
         kept = satisfied(spec_file, query, chosen, chosen.guarantee)

@@ -14,10 +14,6 @@ from release.version import VERSION
 
 READ = {
     "spec": (1,),
-    "release": (1,),
-    "mechanism": (1,),
-    "sensitivity": (1,),
-    "openings": (1,),
     "table": (1,),
 }
 """The versions of each format that can be read, newest last."""

@@ -22,7 +22,7 @@ _MOST_BYTES = 64 * 2**20
 
 
 def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
-    """The public keys of a column as strings, each once, ascending.
+    """The public keys of a column as strings, each once, ascending: integers as numbers.
 
     Raises:
         SpecError: an unreadable key file, a key of the wrong type, a repeated or an empty key.
@@ -44,7 +44,7 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
             values.append(key_text(f"{at} (line {line})", key, kind))
     else:
         values = listed_keys(at, declared, kind)
-    return check_keys(at, values)
+    return check_keys(at, values, is_number=kind is ColumnType.INTEGER)
 
 
 def size_of(declared: Sequence[KeyValue] | KeyRange | KeyFile) -> int:
@@ -76,8 +76,12 @@ def listed_keys(at: str, declared: Sequence[KeyValue] | KeyRange, kind: ColumnTy
     return list(map(str, range(first, last + 1)))
 
 
-def check_keys(at: str, values: list[str], noun: str = "key") -> tuple[str, ...]:
+def check_keys(
+    at: str, values: list[str], noun: str = "key", *, is_number: bool = False
+) -> tuple[str, ...]:
     """The keys, ascending; ``noun`` is what messages call one.
+
+    Numbers ascend as numbers, everything else by code points.
 
     Raises:
         SpecError: no keys, too many, one that is empty or not printable, or one that stands twice.
@@ -92,9 +96,8 @@ def check_keys(at: str, values: list[str], noun: str = "key") -> tuple[str, ...]
             raise SpecError(f"{at}[{position}]", f"a {noun} is empty or has control characters")
     if len(set(values)) != len(values):
         raise SpecError(at, f"a {noun} stands twice; keep each once")
-    # In the order of code points, which is the order of the published rows: a shuffled list of keys
-    # makes the same files.
-    return tuple(sorted(values))
+    # The order of the published rows: a shuffled list of keys makes the same files.
+    return tuple(sorted(values, key=int) if is_number else sorted(values))
 
 
 def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
@@ -111,7 +114,7 @@ def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
     # Python does not print integers of more than 4,300 digits.
     if isinstance(key, int) and not abs(key) < INTEGER_LIMIT:
         raise SpecError(at, limits)
-    # One spelling of each key: docs/design/format.md, 3.5.
+    # One spelling of each key: docs/design/spec.md.
     text, printed = str(key), None
     # Both parsers take more spellings than the one that they print, such as "1_0" and "20240101".
     with suppress(ValueError):

@@ -17,7 +17,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import rfc8785
 import yaml
 from pydantic import ValidationError
 
@@ -39,7 +38,6 @@ MAX_SPEC_BYTES = 4 * 2**20
 _LONGEST_INTEGER = 4000
 """Characters of an integer; the models say which of them are too large, and name the field."""
 
-SPEC_JSON = "spec.json"
 """The file of a public bundle that holds :func:`spec_json`."""
 _BEGIN = "dp-release init writes a first spec for a table"
 _EMPTY = f"the file is empty; {_BEGIN}"
@@ -207,15 +205,15 @@ def parse_models(text: bytes) -> Spec:
     return _validated(plain)
 
 
-def spec_json(text: bytes) -> bytes:
-    """The spec as canonical JSON, for verifiers that read no YAML (docs/design/format.md, 5.2.1).
+def spec_plain(text: bytes) -> Any:
+    """The spec as plain data, as JSON could hold it.
 
     ``text`` is a spec that :func:`parse_models` accepts.
 
     Raises:
         SpecError: the text is no YAML.
     """
-    return rfc8785.dumps(_json_value(_plain(text)))
+    return _json_value(_plain(text))
 
 
 def _json_value(value: object) -> Any:

@@ -78,7 +78,7 @@ def parse_target(field: str, text: str) -> Target:
 
 def _capped(field: str, text: str, figures: Sequence[str], noun: str) -> tuple[str, Fraction]:
     """One of ``figures`` and its cap: the grammar of all places that name a cap."""
-    # The grammar of docs/design/format.md, 3.14.
+    # The grammar of docs/design/spec.md.
     words = text.replace("<=", " <= ").split()
     if len(words) != 3 or words[0] not in figures or words[1] != "<=":
         problem = f'found {text!r}; write a {noun} and its cap, such as "error_rate <= 0.2"'

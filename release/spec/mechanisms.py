@@ -7,11 +7,9 @@ no solver, and verifying a release loads no module that designs.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, WithJsonSchema
 
@@ -21,10 +19,6 @@ from release.exact.losses import LossName, line_fits
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
 from release.spec.named import by_name
-
-if TYPE_CHECKING:
-    from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-    from release.records.statistics import StatisticRecord
 
 BEST = "best"
 """The mechanism with the least expected loss of all that fit."""
@@ -55,16 +49,16 @@ class Parameter:
 class NamedMechanism:
     """The public facts of a mechanism that a spec can name.
 
-    ``family``, ``record`` and ``law`` are places ``module:name``. The first is of a
-    :class:`release.noise.families.Family`. The second, where the mechanism has a file format of its
-    own, is of a :class:`release.records.mechanisms.MechanismRecord`. The third is of a
+    ``family`` and ``law`` are places ``module:name``. The first is of a
+    :class:`release.noise.families.Family`. The second is of a
     :data:`release.noise.published.fitted.Law`: of a paper's noise that ``best`` leaves out, as one
-    of the families is at least as good.
+    of the families is at least as good. ``is_baseline`` says whether it is from the literature,
+    without a bound on its expected loss.
     """
 
     name: str
     family: str
-    record: str | None = None
+    is_baseline: bool = False
 
     law: str | None = None
     parameters: tuple[Parameter, ...] = ()
@@ -80,11 +74,6 @@ class NamedMechanism:
     can_wrap: bool = False
     """Whether it can publish one end of an order for the other, so that ``best`` leaves it out."""
 
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it is from the literature, without a bound on its expected loss."""
-        return self.record is None
-
 
 def _baseline(
     name: str, *, needs_order: bool = False, needs_rows: bool = False, needs_delta: bool = False
@@ -92,6 +81,7 @@ def _baseline(
     return NamedMechanism(
         name,
         family="release.noise.families:BASELINES",
+        is_baseline=True,
         needs_order=needs_order,
         needs_rows=needs_rows,
         needs_delta=needs_delta,
@@ -111,6 +101,7 @@ def _law(
     return NamedMechanism(
         name,
         family="release.noise.families:BASELINES",
+        is_baseline=True,
         law=f"release.noise.published.{law}",
         parameters=parameters,
         needs_order=True,
@@ -130,20 +121,17 @@ MECHANISMS: dict[str, NamedMechanism] = by_name(
         NamedMechanism(
             "modular",
             family="release.noise.families:MODULAR",
-            record="release.records.mechanisms:ModularRecord",
             can_wrap=True,
         ),
         NamedMechanism(
             "integer",
             family="release.noise.families:INTEGER",
-            record="release.records.mechanisms:IntegerRecord",
             needs_order=True,
             needs_epsilon=True,
         ),
         NamedMechanism(
             "channel",
             family="release.noise.families:CHANNEL",
-            record="release.records.mechanisms:ChannelRecord",
             needs_order=True,
             needs_rows=True,
         ),
@@ -167,24 +155,18 @@ MECHANISMS: dict[str, NamedMechanism] = by_name(
 
 @dataclass(frozen=True)
 class NamedStatistic:
-    """The public facts of a mechanism on statistics; places as of :class:`NamedMechanism`.
+    """The public facts of a mechanism on statistics.
 
-    ``family`` is of a :class:`release.noise.on_statistic.Family`, ``record`` of a
-    :class:`release.records.statistics.StatisticRecord`.
+    ``family`` is the place ``module:name`` of a :class:`release.noise.on_statistic.Family`.
     """
 
     name: str
     family: str
-    record: str
 
 
-def _top(name: str, model: str) -> NamedStatistic:
+def _top(name: str) -> NamedStatistic:
     # One family makes all three: it chooses among them by the declared sizes.
-    return NamedStatistic(
-        name,
-        family="release.noise.on_statistic:TOP",
-        record=f"release.records.top:{model}",
-    )
+    return NamedStatistic(name, family="release.noise.on_statistic:TOP")
 
 
 ON_STATISTIC: dict[str, NamedStatistic] = by_name(
@@ -192,79 +174,37 @@ ON_STATISTIC: dict[str, NamedStatistic] = by_name(
         NamedStatistic(
             "permute_and_flip",
             family="release.noise.on_statistic:PERMUTE_AND_FLIP",
-            record="release.records.statistics:PermuteAndFlipRecord",
         ),
         NamedStatistic(
             "exponential_mechanism",
             family="release.noise.on_statistic:EXPONENTIAL_MECHANISM",
-            record="release.records.statistics:ExponentialMechanismRecord",
         ),
         NamedStatistic(
             "two_categories",
             family="release.noise.on_statistic:TWO_CATEGORIES",
-            record="release.records.statistics:TwoCategoriesRecord",
         ),
         NamedStatistic(
             "gap_table",
             family="release.noise.on_statistic:GAP_TABLE",
-            record="release.records.statistics:GapTableRecord",
         ),
-        _top("top_histogram", "HistogramTopRecord"),
-        _top("top_canonical", "CanonicalTopRecord"),
-        _top("top_peeled", "PeeledTopRecord"),
+        _top("top_histogram"),
+        _top("top_canonical"),
+        _top("top_peeled"),
         NamedStatistic(
             "joint_quantiles",
             family="release.noise.on_statistic:QUANTILES",
-            record="release.records.statistics:JointQuantilesRecord",
         ),
         NamedStatistic(
             "quantile_tree",
             family="release.noise.on_statistic:QUANTILES",
-            record="release.records.statistics:QuantileTreeRecord",
         ),
         NamedStatistic(
             "noisy_sums",
             family="release.noise.on_statistic:NOISY_SUMS",
-            record="release.records.statistics:NoisySumsRecord",
         ),
     )
 )
 """Every mechanism on statistics by its name."""
-
-
-def formats() -> Iterator[str]:
-    """The mechanisms on answers that have a file format of their own."""
-    # Baselines are published as modular noise or as a channel.
-    return (name for name, entry in MECHANISMS.items() if not entry.is_baseline)
-
-
-def record_model(family: str) -> type[MechanismRecord]:
-    """The model of the files of a family, loaded on use; ``family`` is one of :func:`formats`."""
-    return cast("type[MechanismRecord]", _loaded(str(MECHANISMS[family].record)))
-
-
-def statistic_record_model(family: str) -> type[StatisticRecord]:
-    """The model of the files of a family on statistics, one of :data:`ON_STATISTIC`."""
-    return cast("type[StatisticRecord]", _loaded(ON_STATISTIC[family].record))
-
-
-def any_record_model(family: str) -> type[AnyMechanismRecord]:
-    """The model of the files of any family.
-
-    Raises:
-        KeyError: no family of this name has a format.
-    """
-    # The name may come from a forged file: no module is imported but those of the registry.
-    if family in ON_STATISTIC:
-        return statistic_record_model(family)
-    if family not in formats():
-        raise KeyError(family)
-    return record_model(family)
-
-
-def _loaded(place: str) -> object:
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 def chosen_unseen(

@@ -85,7 +85,6 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
     ``within`` is such that about half of the residuals of noise alone are that small. It is 0 for
     channels, and for a pmf that does not fall off from zero.
     """
-    # The quantities w, g, f and c of docs/design/format.md, 8.12.
     values = _differences(total, parts)
     # Every combination of keys is published, so each cell of the total has as many parts.
     share = len(parts.keys) // len(total.keys)

@@ -23,7 +23,6 @@ from release.analysis.estimation import (
     sum_of,
 )
 from release.analysis.unbiased import correction
-from release.bundle.read import read_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Codes, Group, Topology
@@ -38,7 +37,8 @@ from release.noise.published.baselines import geometric_clamped, geometric_modul
 from release.noise.select import choose
 from release.noise.solve import design
 from release.pipeline import run_release
-from tests.small import Small, joint, part, query
+from tests.small import Small, joint, mechanism_of, part, query
+from tests.verifier.made import seal
 
 DRAWS = 10_000
 SIZE = 25
@@ -306,12 +306,12 @@ def test_a_release_from_its_public_files(tmp_path: Path, mechanism: str) -> None
     found = estimate_release(public, "the_count", level=0.8)
     raw = pq.read_table(public / "data" / "the_count.parquet")
     assert found.by == ("place", "day")
-    assert found.keys == (("a", "1"), ("a", "2"), ("b", "1"), ("b", "2"))
+    assert found.keys == (("a", 1), ("a", 2), ("b", 1), ("b", 2))
     assert [cell.published for cell in found.cells] == raw.column("answer").to_pylist()
-    law = read_mechanism("the_count", public / "mechanisms" / "the_count.json")
-    assert law.mechanism == mechanism
+    law = mechanism_of(public, "the_count")
+    assert law.family == mechanism
     codes = raw.column("answer_code").to_numpy()
-    alone = estimate(codes, likelihood(law.to_mechanism()), range(5, 17), level=0.8)
+    alone = estimate(codes, likelihood(law), range(5, 17), level=0.8)
     assert found.cells == alone.cells
     assert found.unbiased is not None
     assert found.unbiased.shape == (4,)
@@ -367,11 +367,15 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     (public / data).unlink()
     with pytest.raises(VerificationError, match=r"^data/the_count\.parquet: file"):
         estimate_release(public, "the_count")
+    (public / data).write_bytes(b"")
     plain = json.loads((public / "release.json").read_bytes())
     (public / "release.json").write_text(json.dumps(plain, indent=1))
-    with pytest.raises(VerificationError, match=r"^release\.json: schema"):
+    with pytest.raises(VerificationError, match=r"^release\.json: SHA-256"):
         estimate_release(public, "the_count")
-    with pytest.raises(VerificationError, match=r"^release\.json: file"):
+    seal(public)
+    with pytest.raises(VerificationError, match=r"^release\.json: form"):
+        estimate_release(public, "the_count")
+    with pytest.raises(VerificationError, match=r"^SHA256SUMS: file"):
         estimate_release(tmp_path, "the_count")
 
 

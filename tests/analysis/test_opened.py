@@ -62,7 +62,7 @@ def test_where_noise_is_not_public_there_are_no_intervals(public: Path) -> None:
 def test_what_cannot_be_opened_is_one_line(public: Path, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'pinned'"):
         release.open(public)["pined"]
-    with pytest.raises(VerificationError, match=r"release\.json: file"):
+    with pytest.raises(VerificationError, match=r"SHA256SUMS: file"):
         release.open(tmp_path)
     copied = release.open(public)["pinned"]
     path = public / "data" / "pinned.parquet"

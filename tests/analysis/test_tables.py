@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import rfc8785
 
 import release
 from release.errors import SpecError, VerificationError
@@ -18,6 +17,7 @@ from release.exact.tables.rounding import MILLION
 from tests.bundle.tabulations.cases import LINES, TABULATION, spec_text
 from tests.bundle.tabulations.folders import Folder, census, folder_of
 from tests.conftest import PROJECT
+from tests.verifier.made import edit
 
 NUMBERS = ["answer", "rounded", "low", "high", "standard_error"]
 
@@ -171,16 +171,18 @@ def test_an_altered_file_is_refused(tmp_path: Path) -> None:
             ask()
     assert len(opened.table("state")) == 1
     path.unlink()
-    with pytest.raises(VerificationError, match="a Parquet file"):
+    with pytest.raises(VerificationError, match=r"county\.parquet: file"):
         opened.table("county")
 
 
 def test_a_file_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
     """As that of a release whose record was written for another file."""
     folder = census(tmp_path / "public")
-    plain = json.loads((folder.public / "release.json").read_bytes())
-    levels = plain["tabulations"][0]["levels"]
-    levels[1]["output"] = levels[0]["output"]
-    (folder.public / "release.json").write_bytes(rfc8785.dumps(plain))
+
+    def swap(plain: Any) -> None:
+        levels = plain["made"]["tabulations"][0]["levels"]
+        levels[1]["file"] = levels[0]["file"]
+
+    edit(folder.public, "release.json", swap)
     with pytest.raises(VerificationError, match="columns: found no such column"):
         release.open(folder.public).table("county")

@@ -32,7 +32,7 @@ def policy(cap: ScopeCap) -> Policy:
 def test_a_scope_that_adds_up_has_the_form_it_always_had() -> None:
     cap = ScopeCap(scope="s", epsilon="3", delta="0.1")
     assert canonical(policy(cap)) == (
-        b'{"cap":{"delta":"0.1","epsilon":"3","period":null,"scope":"s"},"date":"2024-03-01",'
+        b'{"cap":{"delta":"0.1","epsilon":"3","scope":"s"},"date":"2024-03-01",'
         b'"kind":"policy","prev":"sha256:' + b"0" * 64 + b'","seq":1}'
     )
 

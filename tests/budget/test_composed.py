@@ -60,12 +60,6 @@ def test_a_grid_holds_every_claimed_epsilon_where_it_can(
     assert step_for(epsilons, cap, cells) == expected
 
 
-def test_profiles_of_files_are_put_on_the_finest_of_their_grids() -> None:
-    coarse, fine = pure_profile(ONE, HALF), pure_profile(ONE, Fraction(1, 64))
-    assert Together.of([coarse, fine]) == Together(Fraction(1, 64), (coarse, fine))
-    assert Together.of([]) == Together(ONE, ())
-
-
 def test_a_total_is_read_at_a_delta_or_is_the_sum_of_the_charges() -> None:
     half = pure_profile(HALF, Fraction(1, 128))
     both, hundredth = Together(Fraction(1, 128), (half, half)), Fraction(1, 100)

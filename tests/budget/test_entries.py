@@ -14,7 +14,7 @@ ANY: dict[str, Any] = {"seq": 0, "prev": NOTHING, "date": "2024-03-01"}
 GENESIS = ANY | {"kind": "genesis", "origin": "example.org/dp", "scopes": [], "keys": ["key"]}
 CHARGE = {"epsilon": "1", "delta": "0"}
 RESERVE = ANY | {"kind": "reserve", "scope": "s", "release_id": "r", **CHARGE}
-COMMIT = ANY | {"kind": "commit", "release_id": "r", "attestation": NOTHING}
+COMMIT = ANY | {"kind": "commit", "release_id": "r", "sums": NOTHING}
 SKIP = ANY | {"kind": "skip", "release_id": "r", "reason": "late"}
 REVISE = ANY | {"kind": "revise", "release_id": "r", "by": "r-r2", "reason": "wrong"}
 KEY = ANY | {"kind": "key", "action": "add", "key": "key", "signature": ""}
@@ -69,7 +69,7 @@ def test_an_entry_holds_its_fields_at_their_ends(
         (COMMIT, {"seq": "0"}),
         (COMMIT, {"prev": "sha256:" + "9f" * 31}),
         (COMMIT, {"prev": "sha256:" + "9F" * 32}),
-        (COMMIT, {"attestation": "9f" * 32}),
+        (COMMIT, {"sums": "9f" * 32}),
         (COMMIT, {"kind": "anything"}),
         (COMMIT, {"scope": "s"}),
         (COMMIT, {"date": "2024-3-1"}),

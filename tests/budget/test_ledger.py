@@ -94,7 +94,7 @@ def test_the_files_are_those_of_the_format(ledger: Ledger) -> None:
         "delta": "0.001",
         "date": DAY,
     }
-    assert json.loads(two)["attestation"] == "sha256:" + hashlib.sha256(b"envelope").hexdigest()
+    assert json.loads(two)["sums"] == "sha256:" + hashlib.sha256(b"envelope").hexdigest()
     origin, size, *_ = (ledger.folder / CHECKPOINT).read_text().splitlines()
     assert (origin, size) == (NAME, "3")
 

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any
 
 import pytest
 
 from release.budget.profiles import (
     _coarseness,
     _refined,
-    own_step,
     profile_of_patterns,
     query_profile,
 )
@@ -151,7 +149,7 @@ def test_a_statistic_is_composed_over_its_cells() -> None:
     read = spec_file(mode, 9, neighbors="replace_one", max_rows_per_unit=1)
     asked = read.spec.released[0]
     chosen = PermuteAndFlip(4, 2, least_ratio(Fraction(1), 2))
-    found = query_profile(read, asked, chosen, None, own_step(asked))
+    found = query_profile(read, asked, chosen, None, Fraction(1, 64))
     one = pure_profile(Fraction(1), Fraction(1, 64))
     assert found == profile_of_patterns({2: one}, [(2, 2)])
     assert abs(
@@ -163,14 +161,6 @@ def test_a_mechanism_on_answers_needs_a_sensitivity() -> None:
     read = spec_file(COUNT, 2)
     with pytest.raises(TypeError, match="sensitivity"):
         query_profile(read, read.spec.released[0], MECHANISMS["modular"], None, Fraction(1))
-
-
-def test_the_step_of_a_query_by_itself() -> None:
-    read = spec_file(COUNT, 2)
-    assert own_step(read.spec.released[0]) == Fraction(1, 64)
-    nothing: dict[str, Any] = {"definition": "approximate", "epsilon": "0", "delta": "0.1"}
-    read = spec_file(COUNT | {"guarantee": nothing}, 2)
-    assert own_step(read.spec.released[0]) == Fraction(1, 64)
 
 
 def test_long_profiles_are_composed_on_a_coarser_grid() -> None:

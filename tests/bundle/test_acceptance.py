@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from release.bundle.read import parse_mechanism
-from release.errors import DesignError, SpecError, VerificationError
+from release.errors import DesignError, SpecError
 from release.pipeline import run_release
 from release.planning.plan import make_plan
 from release.queries.read import read_spec
-from release.verification import standalone
-from release.verification.verifier import _check_acceptance, verify
+from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 from tests.tabulated import Tabulated, plain_spec
 
@@ -107,31 +105,10 @@ def test_a_missed_entry_is_refused_before_a_table_is_looked_at(tmp_path: Path) -
     assert "raise epsilon" in refusals[0]
 
 
-def test_both_verifiers_read_what_was_accepted(tmp_path: Path) -> None:
+def test_a_release_that_keeps_what_it_accepts_is_verified(tmp_path: Path) -> None:
     entries = ["the_count: mean_error <= 3", "by_units: p95 <= 100"]
     released = run_release(accepting(entries, tmp_path), tmp_path / "out")
-    verdict = verify(released.public, released.auditor, UNSIGNED)
-    found = [one.text for one in verdict.findings if one.identifier == "acceptance"]
-    assert [text.split(",")[0] for text in found] == [f"{entry}: met" for entry in entries]
-    told = standalone.Release(released.public, released.auditor, standalone.Trust(require="none"))
-    assert told.proved
-
-
-def test_a_verifier_refuses_a_release_that_misses_an_entry(tmp_path: Path) -> None:
-    released = run_release(accepting([], tmp_path), tmp_path / "out")
-    spec_file = read_spec(accepting(["the_count: p95 <= 0"], tmp_path))
-    data = (released.public / "mechanisms" / "the_count.json").read_bytes()
-    record = parse_mechanism("the_count.json", data)
-    with pytest.raises(VerificationError, match="the_count: p95 <= 0: missed"):
-        _check_acceptance(spec_file, {"the_count": record})
-
-
-@pytest.mark.parametrize("entry", ["seen: p95 <= 5", "the_count: p95 < 5", "p95 <= 5", 5])
-def test_the_second_verifier_refuses_what_no_spec_may_hold(tmp_path: Path, entry: object) -> None:
-    plain = Small(ROWS, QUERIES).plain()
-    assert standalone.Spec(plain | {"acceptance": ["the_count: p95 <= 5/2"]}).published
-    with pytest.raises(standalone.RefusedError, match="acceptance"):
-        standalone.Spec(plain | {"acceptance": [entry]})
+    assert verify(released.public, released.auditor, UNSIGNED).status == 0
 
 
 def tabulated(entries: list[str], folder: Path) -> Path:
@@ -160,8 +137,7 @@ def test_tables_of_a_tabulation(tmp_path: Path) -> None:
     with pytest.raises(DesignError, match=r"acceptance\[1\]: pl tract \[\]: p95 <= 1: missed"):
         run_release(tmp_path / "spec.yaml", tmp_path / "out")
     released = run_release(tabulated(entries[:1], tmp_path), tmp_path / "out")
-    verdict = verify(released.public, None, UNSIGNED)
-    assert any(one.identifier == "acceptance" for one in verdict.findings)
+    assert verify(released.public, None, UNSIGNED).status == 0
     for entry, says in (
         ("pl: p95 <= 1", "name a table of it"),
         ("pl county []: p95 <= 1", "'county' is not there"),

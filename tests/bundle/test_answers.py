@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.bundle.read import read_mechanism
 from release.bundle.report import page as page_module
 from release.bundle.report.answer_pictures import pictures_of
 from release.bundle.report.answers import AnswerColumn
@@ -28,7 +27,7 @@ from release.queries.intervals import Interval, around_sums, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from tests.bundle.tabulations.test_report import rows_of
-from tests.small import Row, Small, joint, part, query
+from tests.small import Row, Small, joint, mechanism_of, part, query
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9}
@@ -113,7 +112,7 @@ def test_the_interval_of_each_answer_is_the_shortest_that_holds_95_of_100(tmp_pa
         part("two", "mode"),
         joint("one", "two", name="both", **EVERY),
     )
-    law = read_mechanism("both", public / "mechanisms" / "both.json").to_mechanism()
+    law = mechanism_of(public, "both")
     channel = Channel.of_mechanism(law).to_floats().reshape(6, 4, 6, 4)
     for row in rows_of(page_of(public), "Both: published answers"):
         answer, category = int(row[1]), int(row[3])

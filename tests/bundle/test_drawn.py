@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,17 +17,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dp_release_verify.digests import PROOF, SIGNATURE, SUMS
 from release.budget.ledger import Abort, Commit, Reserve, ScopeCap, create_ledger, read_ledger
 from release.bundle import drawn, publish, write
 from release.bundle.drawn import Draw, decoded, encoded
-from release.bundle.statements import ATTESTATION, PROOF, SUMS
+from release.bundle.files.keys import keys_of
 from release.errors import LedgerError, ReleaseError, SpecError
 from release.exact.domain import Codes
 from release.operate.operations import Place, abandon, recover, verify_each
 from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.keys.files import create_key
-from release.verification.provenance import own_trust
-from release.verification.verifier import verify
+from release.verification.verifier import own_trust, verify
 from tests.small import MARKED, MARKS, Row, Small, query
 from tests.tabulated import random_release
 
@@ -36,7 +37,7 @@ ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 2, "kind": i % 4, "wh": i % 9}
     for i in range(20)
 ]
-SIGNED = {ATTESTATION, PROOF, SUMS}
+SIGNED = {SIGNATURE, PROOF, SUMS}
 """What is written after a release is staged."""
 
 EVERY = [
@@ -189,7 +190,7 @@ def check_published(place: Path, noisy: tuple[Codes, ...]) -> None:
     for name, codes in zip(("the_count", "the_mode"), noisy, strict=True):
         assert published(public, name) == codes.ravel().tolist()
     assert kinds(place) == ["reserve", "commit"]
-    assert verify(public, auditor_bundle(public), own_trust(place / "out" / "ledger")).complete
+    assert verify(public, auditor_bundle(public), own_trust(place / "out" / "ledger")).status == 0
     assert not work_of(place).exists()
 
 
@@ -305,8 +306,9 @@ def test_what_does_not_verify_is_not_committed(
 ) -> None:
     noisy = cut_off(place)
     with monkeypatch.context() as patch:
-        patch.setattr(write, "registry", lambda *_: b"other: words\n")
-        with pytest.raises(ReleaseError, match=r"registry\.yaml"):
+        honest = keys_of
+        patch.setattr(write, "keys_of", lambda *of: replace(honest(*of), keys={"place": ["x"]}))
+        with pytest.raises(ReleaseError, match=r"keys\.json"):
             release(place)
     assert kinds(place) == ["reserve"]
     assert not (place / "out" / "public").exists()

@@ -11,13 +11,11 @@ import pytest
 
 import release
 from release.analysis.estimation import estimate, likelihood
-from release.bundle.read import parse_any_mechanism
+from release.bundle.tables.parquet import stated_facts
 from release.exact.domain import AnswerDomain
 from release.queries.read import parse_spec
-from release.records.mechanisms import MechanismRecord
-from release.records.statistics import NoisySumsRecord
 from tests.sample import ROWS
-from tests.small import Small, joint, part, query
+from tests.small import Small, joint, mechanism_of, part, query
 
 GLOBAL = {"sensitivity": "global"}
 ON_SUMS = {"noise": "on_statistic", **GLOBAL}
@@ -50,7 +48,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def facts(public: Path, name: str) -> list[dict[str, str]]:
     """What the file says of each of its columns."""
     schema = pq.read_schema(public / "data" / f"{name}.parquet")
-    return [{k.decode(): v.decode() for k, v in (f.metadata or {}).items()} for f in schema]
+    return [stated_facts(schema, column) for column in schema.names]
 
 
 def words(public: Path, name: str) -> str | None:
@@ -89,13 +87,10 @@ UNITS = {
 @pytest.mark.parametrize("name", ["the_count", "clamped", "round", "the_binned", "the_on_grid"])
 def test_the_words_hold_the_estimate_of_every_answer(name: str, public: Path) -> None:
     """The farthest true answer of the intervals that a reader computes, in floats."""
-    file = f"mechanisms/{name}.json"
-    record = parse_any_mechanism(file, (public / file).read_bytes())
-    assert isinstance(record, MechanismRecord)
     queries = parse_spec((public / "spec.yaml").read_bytes()).released
     (own,) = (each for each in queries if each.name == name)
     assert isinstance(own.answers, AnswerDomain)
-    table, labels = likelihood(record.to_mechanism()), list(own.answers.labels)
+    table, labels = likelihood(mechanism_of(public, name)), list(own.answers.labels)
     codes = np.flatnonzero(np.isfinite(table).any(axis=0))
     size, reach = own.answers.size, 0
     for code, cell in zip(codes.tolist(), estimate(codes, table, own.answers).cells, strict=True):
@@ -129,8 +124,7 @@ def test_the_words_are_how_far_frames_reach(name: str, public: Path) -> None:
 
 
 def test_a_mean_has_no_figure_and_the_rest_no_words(public: Path) -> None:
-    file = "mechanisms/mean.json"
-    assert isinstance(parse_any_mechanism(file, (public / file).read_bytes()), NoisySumsRecord)
+    assert mechanism_of(public, "mean").family == "noisy_sums"
     assert words(public, "mean") == PROMISE
     # Of a mechanism that depends on the table nothing may be said.
     for name in ("private", "chosen", "named", "both"):

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from release.bundle.read import read_record
+from release.bundle.opened import open_public
 from release.bundle.report.questions import plural, unit_word
 from release.pipeline import run_release
-from release.records.models import ReleaseRecord
 from tests.small import Row, Small, joint, part, query
 
 ROWS: list[Row] = [
@@ -102,5 +101,4 @@ def test_the_record_says_which_column_is_the_unit(tmp_path: Path) -> None:
     assert "household_id" not in page
     assert "all rows of one household are replaced by those of another" in page
     assert "The place of a household, which is held to be public." in page
-    record = read_record(ReleaseRecord, "release.json", public / "release.json")
-    assert record.privacy.unit == "household_id"
+    assert open_public(public).record.asked.privacy.unit == "household_id"

@@ -52,9 +52,9 @@ def test_pandas_polars_and_duckdb_see_title_unit_scale_and_interval(tmp_path: Pa
 
 def test_the_ends_of_intervals_say_of_how_many_cases(tmp_path: Path) -> None:
     folder = census(tmp_path / "public")
-    (tabulation,) = folder.record.tabulations or (None,)
-    assert tabulation is not None
-    seen = seen_by_each(folder.public / tabulation.levels[-1].output.path)
+    (tabulation,) = folder.tabulations
+    file = tabulation.made.levels[-1].file
+    seen = seen_by_each(folder.public / "data" / f"{file}.parquet")
     assert seen[0] == seen[1] == seen[2]
     facts = seen[0]
     assert (facts["low"]["interval"], facts["high"]["interval"]) == ("0.95", "0.95")

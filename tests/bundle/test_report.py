@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from itertools import pairwise
@@ -19,18 +20,18 @@ import pytest
 import yaml
 
 import release
+from dp_release_verify import forms
 from dp_release_verify.digests import sha256
-from release.bundle.read import read_mechanism
+from release.bundle.exports import registry
+from release.bundle.opened import open_public
 from release.bundle.report.answers import answer_columns, table_of
 from release.bundle.report.long_tables import rows_of
 from release.bundle.report.page import chance, odds
 from release.bundle.report.published import PublicQuery
-from release.errors import VerificationError
+from release.bundle.tables.parquet import stated_facts
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
-from release.records.models import QueryRecord
 from release.spec.query import DomainQuery
-from release.verification.verifier import verify
 from tests.small import Row, Small, joint, part, query
 
 ROWS: list[Row] = [
@@ -95,9 +96,9 @@ def test_texts_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> N
     spec = parse_spec(yaml.safe_dump(plain).encode())
     (counted,) = spec.released
     keys = tuple((f"k{place:05}",) for place in range(20_000))
-    # Of the record only the names of the columns count here.
-    record = QueryRecord.model_construct(name="the_count", by=["place"])
-    public = PublicQuery(counted, record, keys, np.arange(20_000)[:, None], None)
+    one = Fraction(1)
+    entry = forms.MadeQuery("the_count", "pure", one, one, 20_000, forms.Figures(one, one))
+    public = PublicQuery(counted, entry, "modular", keys, np.arange(20_000)[:, None], None)
     columns = table_of(public, answer_columns(public, "unit"), 20_000)
     assert made == [20_000]
     rows = rows_of(columns, 20_000)
@@ -148,9 +149,6 @@ def test_a_bound_stands_beside_the_loss_that_it_bounds(tmp_path: Path) -> None:
     asked["domain"] = {"ordered": {"min": 0, "max": 40}}
     path = Small(ROWS, [asked], max_rows_per_unit=1).write(tmp_path)
     public = run_release(path, tmp_path / "out").public
-    design = read_mechanism("the_count", public / "mechanisms" / "the_count.json").design
-    assert design.bound_of == "noise on the integers"
-    assert float(design.objective) < float(design.lower_bound) <= float(design.bounded_loss)
     page = (public / "report.html").read_text("utf-8")
     figures = re.search(
         r"Its squared loss, on average over all true answers, is ([\d.]+)\. Far from both ends, "
@@ -159,8 +157,10 @@ def test_a_bound_stands_beside_the_loss_that_it_bounds(tmp_path: Path) -> None:
         page,
     )
     assert figures is not None
-    stated = design.objective, design.bounded_loss, design.lower_bound
-    assert figures.groups() == tuple(text[:12] for text in stated)
+    everywhere, far, bound = map(float, figures.groups())
+    assert everywhere < bound <= far
+    stated = open_public(public).law("the_count").bound.at_least
+    assert float(stated) == pytest.approx(bound, abs=1e-9)
 
 
 def test_the_same_release_gives_the_same_page(tmp_path: Path) -> None:
@@ -196,11 +196,9 @@ def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
     text = (public / "report.html").read_text("utf-8")
     half = auditor_bundle(public)
     assert half is not None
-    for law in (half / "mechanisms").iterdir():
-        known = json.loads(law.read_bytes())
-        assert known["accuracy"]["p_exact"] not in text
-        assert known["design"]["objective"][:8] not in text
+    assert sorted(path.name for path in half.iterdir()) == ["the_count.json", "the_mode.json"]
     assert 'id="law-' not in text
+    assert "An answer is exact in" not in text
     assert "so only auditors see it" in text
 
 
@@ -228,22 +226,28 @@ def test_numbers_in_sentences_are_on_the_safe_side() -> None:
     assert chance(Fraction(3, 1000)) == "333"
 
 
-def test_fields_say_what_they_mean(published: Path) -> None:
-    """Titles, units, labels and edges in the fields' own metadata; the three entries stay."""
-    schema = pq.read_schema(published / "data" / "the_binned.parquet")
-    facts = {k.decode(): v.decode() for k, v in schema.field("answer").metadata.items()}
-    assert facts["title"] == "the binned"
-    assert facts["unit"] == "Wh"
-    # Six levels of 0..20: the least integer of each, and the end.
-    assert json.loads(facts["edges"]) == [0, 4, 7, 10, 14, 17, 20]
-    mode = pq.read_schema(published / "data" / "the_mode.parquet").field("answer").metadata
-    assert mode[b"title"] == b"The commonest kind"
-    both = pq.read_schema(published / "data" / "both.parquet")
-    assert both.field("answer_one").metadata[b"title"] == b"one"
-    grid = pq.read_schema(published / "data" / "grid.parquet").field("answer").metadata
-    assert (grid[b"scale"], grid[b"scale_factor"]) == (b"interval", b"0.5")
+def test_columns_say_what_they_mean(published: Path) -> None:
+    """Titles and units of the columns in an entry for people; the three others stay."""
+
+    def facts(name: str, column: str = "answer") -> dict[str, str]:
+        return stated_facts(pq.read_schema(published / "data" / f"{name}.parquet"), column)
+
+    assert facts("the_binned")["title"] == "the binned"
+    assert facts("the_binned")["unit"] == "Wh"
+    assert facts("the_mode")["title"] == "The commonest kind"
+    assert facts("both", "answer_one")["title"] == "one"
+    assert facts("grid")["scale"] == "interval"
     stored = pq.read_metadata(published / "data" / "the_binned.parquet").metadata
     assert {b"release_id", b"query", b"format"} < set(stored)
+    # Six levels of 0..20: the least integer of each, and the end.
+    package = json.loads((published / "datapackage.json").read_bytes())
+    edges = [
+        one["edges"]
+        for own in package["resources"]
+        for one in own["schema"]["fields"]
+        if own["name"] == "the_binned" and "edges" in one
+    ]
+    assert edges == [[0, 4, 7, 10, 14, 17, 20]]
 
 
 def test_the_package_describes_the_tables(published: Path) -> None:
@@ -280,7 +284,7 @@ def test_the_package_is_valid_by_another_reader(
 
 def test_the_registry_record_has_every_field(published: Path) -> None:
     """The sections and fields of docs/design/format.md, and what the release knows in them."""
-    record = yaml.safe_load((published / "registry.yaml").read_bytes())
+    record = yaml.safe_load(registry(open_public(published)))
     assert {name: set(fields) for name, fields in record.items()} == {
         "basic": {
             "name",
@@ -319,9 +323,9 @@ def test_the_registry_record_has_every_field(published: Path) -> None:
         "administrative": {"sources", "notes", "registry_authors"},
     }
     assert record["dp_variant"]["variant_name"] == "Pure DP"
-    release = json.loads((published / "release.json").read_bytes())
+    total = json.loads((published / "release.json").read_bytes())["made"]["total"]
     parameters = record["privacy_loss"]["privacy_parameters"]
-    assert parameters == {name: release["guarantee"][name] for name in ("epsilon", "delta")}
+    assert parameters == {name: total[name] for name in ("epsilon", "delta")}
     assert record["basic"]["data_product_region"] == "TODO(curator)"
 
 
@@ -337,61 +341,7 @@ def test_the_variant_is_named_as_the_registry_does(
     asked = query("count", sensitivity="global", guarantee=promise)
     spec = Small(ROWS, [asked], max_rows_per_unit=1).write(tmp_path)
     public = run_release(spec, tmp_path / "out").public
-    record = yaml.safe_load((public / "registry.yaml").read_bytes())
+    record = yaml.safe_load(registry(open_public(public)))
     assert record["dp_variant"]["variant_name"] == variant
     details = record["privacy_loss"]["privacy_parameters_details"]
     assert ("with chance 1 - delta" in details) == (variant == "Custom")
-
-
-@pytest.mark.parametrize("file", ["datapackage.json", "registry.yaml"])
-def test_a_description_that_says_something_else_is_refused(file: str, tmp_path: Path) -> None:
-    public = run_release(
-        Small(ROWS, [query("mode", sensitivity="global")]).write(tmp_path), tmp_path / "out"
-    ).public
-    path = public / file
-    path.write_bytes(path.read_bytes().replace(b"Small", b"Large"))
-    sums = (public / "SHA256SUMS").read_text().splitlines()
-    changed = [f"{sha256(path.read_bytes())}  {file}" if s.endswith(file) else s for s in sums]
-    (public / "SHA256SUMS").write_text("\n".join(changed) + "\n")
-    with pytest.raises(VerificationError) as error:
-        verify(public)
-    assert str(error.value).startswith(f"{file}: bytes")
-
-
-def test_units_hidden_in_a_field_are_found(tmp_path: Path) -> None:
-    """The fields' metadata is made anew from the spec, whoever wrote the file."""
-    public = run_release(
-        Small(ROWS, [query("mode", sensitivity="global")]).write(tmp_path), tmp_path / "out"
-    ).public
-    path = public / "data" / "the_mode.parquet"
-    stored = pq.ParquetFile(path).metadata.metadata
-    table = pq.read_table(path)
-    fields = [
-        one.with_metadata({**(one.metadata or {}), b"unit": b"37 homes"})
-        if one.name == "answer"
-        else one
-        for one in table.schema
-    ]
-    import pyarrow as pa
-
-    odd = pa.table([c.combine_chunks() for c in table.columns], schema=pa.schema(fields))
-    with pq.ParquetWriter(path, odd.schema, compression="zstd", use_dictionary=False) as writer:
-        writer.write_table(odd)
-        writer.add_key_value_metadata(
-            {name: stored[name.encode()] for name in ("release_id", "query", "format")}
-        )
-    data = path.read_bytes()
-    release = json.loads((public / "release.json").read_bytes())
-    release["queries"][0]["output"]["sha256"] = sha256(data)
-    import rfc8785
-
-    (public / "release.json").write_bytes(rfc8785.dumps(release))
-    package = json.loads((public / "datapackage.json").read_bytes())
-    package["resources"][0] |= {"bytes": len(data), "hash": f"sha256:{sha256(data)}"}
-    (public / "datapackage.json").write_bytes(rfc8785.dumps(package))
-    names = [line.split("  ")[1] for line in (public / "SHA256SUMS").read_text().splitlines()]
-    lines = [f"{sha256((public / name).read_bytes())}  {name}\n" for name in names]
-    (public / "SHA256SUMS").write_text("".join(lines))
-    with pytest.raises(VerificationError) as error:
-        verify(public)
-    assert "metadata" in str(error.value)

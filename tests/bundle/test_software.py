@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from release.bundle.software import EXTRAS, PACKAGES, closure, environment_text, source_text
+from release.bundle.software import PACKAGES, closure, source_text
 
 PROJECT = Path(__file__).parents[2]
 
@@ -52,9 +52,8 @@ def test_the_sources_are_listed_as_sha256sum_lists_them(copy: Path) -> None:
     assert f"{version}  release/version.py\n" in text
 
 
-def test_the_libraries_are_sorted_and_each_extra_adds_some() -> None:
-    core = environment_text([]).splitlines()
-    assert core == sorted(core)
-    assert any(line.startswith("numpy==") for line in core)
-    for extra in EXTRAS:
-        assert set(closure([])) <= set(closure([extra]))
+def test_each_extra_leads_to_more_libraries_than_the_core() -> None:
+    core = set(closure([]))
+    assert "numpy" in core
+    for extra in ("fast", "flows", "postgresql", "spark"):
+        assert core <= set(closure([extra]))

@@ -15,7 +15,7 @@ def test_the_demo_publishes_a_release_that_verifies(
     folder = tmp_path / "demo"
     status, printed, _ = run(capsys, "demo", "--out", folder)
     assert status == 0
-    assert "ami-2013-01-05: verified (paid)" in printed.splitlines()
+    assert "ami-2013-01-05   VERIFIED   exit 0" in printed.splitlines()
     places = dict(line.split(None, 1) for line in printed.splitlines()[-5:])
     assert Path(places["report"]).is_file()
     for word in ("check", "next"):

@@ -395,16 +395,13 @@ def test_wrong_auditors_and_an_output_folder(
     (folder / "empty").mkdir()
     for wrong, problem in (
         ("nowhere", "no folder nowhere"),
-        ("empty", "empty holds no bundle of small"),
+        ("empty", "empty holds nothing of small"),
         ("out/public/small", "out/public/small is a public folder"),
         ("out/public", "out/public is a public folder"),
     ):
         lines = [f"error: --auditor: {problem}; {remedy}"]
         assert told(capsys, "verify", "out/public/small", "--auditor", wrong) == (2, lines)
-    lines = [
-        "error: FOLDER: out/auditor/small is an auditor bundle; name the public folder, and it by "
-        "--auditor"
-    ]
+    lines = ["error: FOLDER: out/auditor/small holds no release; name OUT, or OUT/public/RELEASE"]
     assert told(capsys, "verify", "out/auditor/small") == (2, lines)
     with pytest.raises(SystemExit) as ended:
         main(["verify", "out", "--require", "none"])
@@ -578,7 +575,7 @@ def test_the_end_of_a_run_says_what_a_curator_asks_next(
         "verify",
     ]
     assert lines[3] == "left       no ledger keeps account of it; dp-release ledger init"
-    confidential = "the_mode: its error is confidential: out/auditor/small/mechanisms/the_mode.json"
+    confidential = "the_mode: its error is confidential: out/auditor/small/the_mode.json"
     assert lines[4] == f"answers    {confidential}"
     assert Path(confidential.rsplit(": ", 1)[-1]).is_file()
     assert lines[-1] == (

@@ -16,11 +16,10 @@ import pytest
 import yaml
 from scipy.stats import chi2
 
-from release.bundle.read import read_mechanism
 from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
 from release.verification.verifier import verify
-from tests.small import UNSIGNED, Small, lacks_only_a_signature, sensitivities, truths
+from tests.small import UNSIGNED, Small, mechanism_of, sensitivities, truths
 
 
 def numbered(source: Path, target: Path) -> None:
@@ -104,7 +103,7 @@ def test_tracts_of_hawaii_are_published_and_verified(census: Path, tmp_path: Pat
         neighbors="add_remove",
     )
     published = run_release(path, tmp_path / "out")
-    assert verify(published.public, None, UNSIGNED).complete
+    assert verify(published.public, None, UNSIGNED).status == 0
     released = pq.read_table(published.public / "data" / "persons.parquet")
     true = dict(
         duckdb.execute(
@@ -137,8 +136,7 @@ def test_every_count_of_hawaii_errs_as_its_mechanism_says(census: Path, tmp_path
     counts = {"ordered": {"min": 0, "max": 10_000}}
     path = spec(tmp_path, by, keys, [query("cells", "count", by, counts)], neighbors="add_remove")
     published = run_release(path, tmp_path / "out")
-    record = read_mechanism("mechanisms/cells.json", published.public / "mechanisms" / "cells.json")
-    mechanism = record.to_mechanism()
+    mechanism = mechanism_of(published.public, "cells")
     table = pq.read_table(published.public / "data" / "cells.parquet")
     answers = np.array(table.column("answer").to_pylist())
     true = np.array([n for *_, n in truth])
@@ -173,9 +171,9 @@ def test_survey_records_by_value_mode_and_count(acs: Path, tmp_path: Path) -> No
     real = pq.read_table(source).column("EDU").to_pylist()
     assert codes.tolist() == [0 if v is None else schooling.index(v) for v in real]
     published = run_release(tmp_path / "spec.yaml", tmp_path / "own")
-    assert verify(published.public, None, UNSIGNED).complete
+    assert verify(published.public, None, UNSIGNED).status == 0
     record = json.loads((published.public / "release.json").read_bytes())
-    assert record["queries"][0]["cells"] == 27_253
+    assert record["made"]["queries"][0]["cells"] == 27_253
     released = pq.read_table(published.public / "data" / "education.parquet")
     kept = np.mean(np.array(released.column("answer_code").to_pylist()) == codes)
     odds = np.e
@@ -200,7 +198,7 @@ def test_survey_records_by_value_mode_and_count(acs: Path, tmp_path: Path) -> No
         assert industry[place] == counts
         for index, sex in enumerate(["1", "2"]):
             assert by_sex[2 * place + index] == sum(row["SEX"] == sex for row in here)
-    assert verify(run_release(path, tmp_path / "areas").public, None, UNSIGNED).complete
+    assert verify(run_release(path, tmp_path / "areas").public, None, UNSIGNED).status == 0
 
 
 def test_tenure_and_income_decile_jointly(acs: Path, tmp_path: Path) -> None:
@@ -260,7 +258,7 @@ def test_tenure_and_income_decile_jointly(acs: Path, tmp_path: Path) -> None:
     assert len(found[1].shifts) == sizes[0] * sizes[1] - 1
     published = run_release(path, tmp_path / "out")
     assert published.verdict is not None
-    assert lacks_only_a_signature(published.verdict)
+    assert published.verdict.status == 0
     released = pq.read_table(published.public / "data" / "seen.parquet")
     assert released.column_names == ["PUMA", "answer_tenure", "answer_decile", "answer_code"]
     assert set(released.column("answer_decile").to_pylist()) <= set(deciles)

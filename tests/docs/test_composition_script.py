@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -13,20 +12,16 @@ import pytest
 
 from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
 from release.budget.spending import composed_epsilon
-from release.pipeline import run_release
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from tests.conftest import PROJECT
-from tests.small import Row, Small, query
-
-MOST_LINES = 20
 
 
-def script(word: str = "losses") -> str:
+def script() -> str:
     blocks = re.findall(
         r"^```python\n(.*?)^```", (PROJECT / "docs/verify.md").read_text("utf-8"), re.M | re.S
     )
-    (found,) = [block for block in blocks if word in block]
+    (found,) = [block for block in blocks if "losses" in block]
     return str(found)
 
 
@@ -80,26 +75,3 @@ def test_the_script_finds_the_figure_of_the_ledger_again(ledger: Path, delta: st
             assert found > 10**6
         else:
             assert abs(found - certified) <= Fraction(2, 10**9)
-
-
-@pytest.mark.parametrize("word", ["losses", "profile"])
-def test_a_script_is_short_enough_to_read(word: str) -> None:
-    assert len([line for line in script(word).splitlines() if line]) <= MOST_LINES
-
-
-def test_the_script_finds_the_total_of_a_release_of_a_hundred_queries_again(tmp_path: Path) -> None:
-    counts = []
-    for number in range(100):
-        count = query("count", name=f"count_{number}", by=[], sensitivity="global")
-        del count["guarantee"]
-        # Two groups, and answers with an end: the total reads their profiles alone.
-        count |= {"share": "4" if number < 10 else "1", "loss": "squared"}
-        counts.append(count | {"domain": {"ordered": {"min": 0, "max": 999}}})
-    rows: list[Row] = [{"unit": "u", "place": "a", "day": 1, "kind": 1, "wh": 1}]
-    spec = Small(rows, counts, "add_remove", 1, budget=("1", "0.000001")).write(tmp_path)
-    public = run_release(spec, tmp_path / "out").public
-    total = json.loads((public / "release.json").read_text())["composition"]
-    assert total["rule"] == "pld-v1"
-    assert Fraction(9995, 10_000) <= Fraction(total["epsilon"]) <= 1
-    found = printed(script("profile"), str(public))
-    assert abs(found - Fraction(total["epsilon"])) <= Fraction(2, 10**9)

@@ -139,11 +139,11 @@ WIDE = ("index", "gallery/index", "reference/commands/run", "reference/python")
 MAIN = (
     *("index", "five-minutes", "tutorial", "journey", "census", "counts", "auditors", "answers"),
     *("kinds", "operations", "concepts", "glossary", "privacy", "contracts", "design/format"),
-    *("design/architecture", "gallery/index", "reference/spec", "reference/files"),
+    *("design/architecture", "gallery/index", "reference/spec"),
     *("reference/commands/index", "reference/commands/run", "reference/commands/ledger"),
     *("reference/verdict", "reference/python"),
 )
-LONG = {"design/format", "reference/files"} if every(2) > 1 else set()
+LONG = {"design/format"} if every(2) > 1 else set()
 """Text and tables as on other pages, of which axe reads for longer than of all commands."""
 
 

@@ -25,13 +25,12 @@ from release.exact.losses import (
     table_loss,
     worst_case,
 )
-from release.exact.mechanism import MOST_JOINED, Domain, Mechanism
+from release.exact.mechanism import Domain, Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from tests.conftest import PROJECT
 
 RATIOS = st.sampled_from(
     [Fraction(1), Fraction(3, 2), exp_bounds(Fraction(1))[0], exp_bounds(Fraction(5))[0]]
@@ -451,9 +450,3 @@ def test_a_rough_profile_begins_without_a_loss_and_lies_above() -> None:
     assert rough.values[0] > rough.values[1] > 0
     # No loss is above ln 3 = 1.1, so that δ is 0 at the place 16, where the list ends.
     assert (len(rough.values), rough.values[16]) == (17, 0)
-
-
-def test_a_profile_is_rough_from_as_many_comparisons_on_as_the_format_says() -> None:
-    text = (PROJECT / "docs" / "design" / "format.md").read_text("utf-8")
-    assert "or the comparisons of step 32 are more than 10⁷, the profile is" in text
-    assert MOST_JOINED == 10_000_000

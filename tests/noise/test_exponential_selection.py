@@ -12,7 +12,6 @@ from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.noise.on_statistic import design_on_statistic
 from release.queries.nearness import lead_for
 from release.queries.statistics import Scores
-from release.records.statistics import ExponentialMechanismRecord
 
 SCORES = Scores(24, 2, np.asarray)
 ASKED = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
@@ -26,12 +25,3 @@ def test_it_is_designed_where_it_is_named_and_is_never_the_default() -> None:
     assert isinstance(default.mechanism, PermuteAndFlip)
     # With one charge it needs a larger lead.
     assert lead_for(named.mechanism) > lead_for(default.mechanism)
-
-
-def test_its_file_holds_all_of_it() -> None:
-    mechanism = ExponentialMechanism.fitted(Fraction(1), 24, 2)
-    fields = ExponentialMechanismRecord.own_fields(mechanism)
-    assert fields == {"candidates": 24, "spread": 2, "ratio": str(mechanism.ratio)}
-    record = ExponentialMechanismRecord.model_construct(**fields)
-    assert record.to_mechanism() == mechanism
-    assert "24 candidates by the exponential mechanism" in record.sentence

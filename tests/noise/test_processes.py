@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -145,11 +146,13 @@ def test_the_commands_work_in_processes(
         assert (type(several), one) == (Local, None)
 
 
-def mechanisms(public: Path) -> dict[str, bytes]:
-    """The published and the confidential mechanisms of a release."""
+def mechanisms(public: Path) -> dict[str, Any]:
+    """The published and the confidential laws of a release."""
     auditor = auditor_bundle(public)
     assert auditor is not None
-    files = [*public.glob("mechanisms/*.json"), *auditor.glob("mechanisms/*.json")]
+    files = [*public.glob("mechanisms/*.json"), *auditor.glob("*.json")]
     # Equal mechanisms share one file.
     assert len(files) == len(QUERIES) - 1
-    return {path.name: path.read_bytes() for path in files}
+    laws = {path.name: json.loads(path.read_bytes()) for path in files}
+    # An opened law stands beside the key of its commitment.
+    return {name: law.get("law", law) for name, law in laws.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +64,8 @@ def test_of_seen_differences_such_a_mechanism_is_published_and_verifies(
     public = run_release(spec, tmp_path / "out").public
     auditor = auditor_bundle(public)
     assert auditor is not None
-    assert verify(public, auditor, UNSIGNED).complete
-    rows = json.loads((auditor / "mechanisms" / "the_count.json").read_bytes())["rows"]
+    assert verify(public, auditor, UNSIGNED).status == 0
+    rows = json.loads((auditor / "the_count.json").read_bytes())["law"]["rows"]
     assert all(int(row[2]) > 0.999 * 2**62 for row in rows)
 
 
@@ -75,7 +74,7 @@ def test_a_larger_epsilon_is_the_remedy(tmp_path: Path) -> None:
     counted["guarantee"]["epsilon"] = "2"
     spec = Small(ROWS, [counted], max_rows_per_unit=1).write(tmp_path)
     assert make_plan(read_spec(spec)).refusals == ()
-    assert verify(run_release(spec, tmp_path / "out").public, None, UNSIGNED).complete
+    assert verify(run_release(spec, tmp_path / "out").public, None, UNSIGNED).status == 0
 
 
 def test_tables_of_costs_with_equal_numerators_are_two_problems(tmp_path: Path) -> None:
@@ -87,13 +86,11 @@ def test_tables_of_costs_with_equal_numerators_are_two_problems(tmp_path: Path) 
     ]
     spec = Small(ROWS, queries, max_rows_per_unit=1).write(tmp_path)
     public = run_release(spec, tmp_path / "out").public
-    assert verify(public, None, UNSIGNED).complete
+    assert verify(public, None, UNSIGNED).status == 0
     whole, half = (
         json.loads((public / "mechanisms" / f"{name}.json").read_bytes()) for name in costs
     )
     assert whole["weights"] == half["weights"]
-    stated = [Fraction(mechanism["design"]["objective"]) for mechanism in (whole, half)]
-    assert abs(stated[0] - 2 * stated[1]) <= Fraction(2, 10**18)
 
 
 @pytest.mark.parametrize("places", [30, 39])
@@ -114,6 +111,7 @@ def test_a_total_is_never_larger_than_a_verifier_reads(places: int, tmp_path: Pa
     )
     spec = Small(ROWS, [counted], max_rows_per_unit=1).write(tmp_path)
     public = run_release(spec, tmp_path / "out").public
-    assert verify(public, None, UNSIGNED).complete
-    total = int(json.loads((public / "mechanisms" / "the_mode.json").read_bytes())["total"])
+    assert verify(public, None, UNSIGNED).status == 0
+    weights = json.loads((public / "mechanisms" / "the_mode.json").read_bytes())["weights"]
+    total = sum(map(int, weights))
     assert 2**62 < total <= 10**78

@@ -25,7 +25,7 @@ from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.stores import open_store
 from release.spec.periods import parse_period
-from release.verification.provenance import own_trust
+from release.verification.verifier import own_trust
 from tests.conftest import PROJECT, log_lines
 from tests.small import Row, Small, query
 

@@ -23,10 +23,8 @@ from release.records.keys.files import create_key
 from release.records.stores import open_store
 from release.spec.load import renamed
 from release.spec.periods import parse_period
-from release.verification import standalone
-from release.verification.checks import Level
-from release.verification.provenance import Trust
-from release.verification.required import Required
+from release.verification.evidence import Required, Trust
+from release.verification.keys import read_trusted
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.spec.test_periods import template
@@ -85,31 +83,20 @@ def test_a_newer_version_is_charged_and_the_older_one_is_kept_and_marked(
     older, newer = ((public / name / "spec.yaml").read_text("utf-8") for name in (OLD, NEW))
     assert newer == older.replace(OLD, NEW)
     ledger = read_ledger(published / "out" / "ledger")
-    trust = Trust(keys=tuple(ledger.state.keys), ledger=store / "ledger", require=Required.PAID)
-    for name, level in ((OLD, Level.ASSERTED), (NEW, Level.TESTED)):
+    trust = Trust(
+        keys=read_trusted(map(str, ledger.state.keys)),
+        ledger=store / "ledger",
+        require=Required.PAID,
+    )
+    for name, says in ((OLD, f"revised: {NEW} takes its place"), (NEW, "not withdrawn")):
         verdict = verify(public / name, None, trust)
-        (found,) = [own for own in verdict.findings if own.identifier == "provenance.newest"]
-        assert found.level is level
+        (found,) = [own for own in verdict.findings if own.check == "ledger.newest"]
+        assert found.sentence == says
     assert call("verify", published / "out") == 3
     shown = capsys.readouterr().out
     assert f"{OLD}  verified as far as the given bundles allow; revised by {NEW}" in shown
     assert call("ledger", "show", "--out", published / "out") == 0
     assert f"revised by {NEW}: a meter was wrong" in capsys.readouterr().out
-
-
-def test_the_second_verifier_tells_of_the_newer_version(published: Path) -> None:
-    assert call(*revise_words(published)) == 0
-    out = published / "out"
-    key = str(read_ledger(out / "ledger").state.keys[0])
-    for name, expected in ((OLD, True), (NEW, False)):
-        words = [str(out / "public" / name), "--ledger", str(out / "ledger"), "--trust", key]
-        path = published / "standalone.py"
-        path.write_bytes(Path(standalone.__file__).read_bytes())
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", path, *words], capture_output=True, text=True, check=False
-        )
-        assert done.returncode in (0, 3), done.stdout
-        assert (f"tested: the ledger: revised, {NEW} takes its place" in done.stdout) == expected
 
 
 def test_what_cannot_be_revised_costs_nothing(

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from scipy import stats
 
+from release.bundle.statements import accuracy_of
 from release.errors import SpecError
 from release.exact.composition.profile import Profile
 from release.noise.shares import asked_of_budget
@@ -29,7 +30,7 @@ from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.losses import parse_target
 from tests.cli.test_main import run
-from tests.small import Small, query
+from tests.small import Small, mechanism_of, query
 
 Capture: TypeAlias = pytest.CaptureFixture[str]
 T = TypeVar("T")
@@ -157,21 +158,21 @@ def test_a_plan_with_shares_is_what_the_release_does(tmp_path: Path) -> None:
     path = written(tmp_path, *queries)
     plan = make_plan(read_spec(path))
     public = run_release(path, tmp_path / "out").public
-    release = json.loads((public / "release.json").read_bytes())
-    assert release["composition"]["rule"] == "pld-v1"
-    assert Fraction(release["composition"]["epsilon"]) == plan.epsilon
-    assert Fraction(release["composition"]["delta"]) == plan.delta
-    records = {record["name"]: record for record in release["queries"]}
+    made = json.loads((public / "release.json").read_bytes())["made"]
+    assert "step" in made
+    assert Fraction(made["total"]["epsilon"]) == plan.epsilon
+    assert Fraction(made["total"]["delta"]) == plan.delta
+    records = {record["name"]: record for record in made["queries"]}
     for one in plan.queries:
         record = records.pop(one.query.name)
-        mechanism = json.loads((public / record["mechanism_file"]["path"]).read_bytes())
-        assert mechanism["accuracy"] == one.chosen.accuracy.model_dump()
+        mechanism = mechanism_of(public, record["name"])
+        assert accuracy_of(mechanism, one.query.answers) == one.chosen.accuracy
         assert Fraction(record["epsilon"]) == one.query.claimed.epsilon
         assert Fraction(record["charge"]["epsilon"]) == one.charge.epsilon
         assert Fraction(record["charge"]["delta"]) == one.charge.delta
     (statistic,) = plan.on_statistic
     record = records.pop(statistic.query.name)
-    assert record["mechanism"] == statistic.design.name
+    assert mechanism_of(public, record["name"]).family == statistic.design.name
     assert Fraction(record["charge"]["epsilon"]) == statistic.charge.epsilon
     assert not records
 

@@ -12,17 +12,25 @@ import tests.planted
 from tests.planted.errors import ERRORS, Planted, SeenBy
 from tests.planted.runner import Outcome, run
 
-COLUMNS = ("planted", "run", "own verifier", "clean verifier", "second verifier", "audit", "nobody")
+COLUMNS = (
+    "planted",
+    "run",
+    "own verifier",
+    "clean verifier",
+    "from the files alone",
+    "audit",
+    "nobody",
+)
 
 
 def stopped(error: Planted, outcomes: list[Outcome]) -> list[bool]:
-    """By whom an error is refused: the run, its own verifier, the clean one, the second one."""
+    """By whom an error is refused: the run, its own verifier, the clean one, the files alone."""
     published = [outcome for outcome in outcomes if not outcome.run]
     return [
         not published,
         any(outcome.own for outcome in published),
         any(outcome.clean for outcome in published),
-        any(outcome.second for outcome in published),
+        any(outcome.alone for outcome in published),
         error.seen_by is SeenBy.AUDIT,
         error.seen_by is SeenBy.NOBODY,
     ]
@@ -56,9 +64,9 @@ def main() -> None:
         for outcome in run(errors, Path(folder), with_clean=False):
             found[outcome.error].append(outcome)
             if given.each:
-                said = (outcome.run, outcome.own, outcome.clean, outcome.second)
+                said = (outcome.run, outcome.own, outcome.clean, outcome.alone)
                 sys.stdout.write(f"{outcome.error} ({outcome.spec}):\n")
-                for who, text in zip(("run", "own", "clean", "second"), said, strict=True):
+                for who, text in zip(("run", "own", "clean", "alone"), said, strict=True):
                     sys.stdout.write(f"    {who}: {text}\n" if text else "")
                 sys.stdout.flush()
     sys.stdout.write(f"{table(found, errors)}\n")

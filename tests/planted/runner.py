@@ -1,11 +1,10 @@
-"""Publishes with a copy for each planted error, and asks both verifiers about what came out."""
+"""Publishes with a copy for each planted error, and asks the verifiers about what came out."""
 
 from __future__ import annotations
 
 import compileall
 import json
 import os
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -17,16 +16,16 @@ from typing import Any
 
 import yaml
 
-from release.errors import ReleaseError, VerificationError
-from release.records.signing import PublicKey
-from release.verification.provenance import Trust
-from release.verification.required import Required
-from release.verification.verifier import verify
+from dp_release_verify import provenance
+from dp_release_verify.checks import verify as verify_files
+from dp_release_verify.verdict import Verdict
+from release.verification.evidence import Required, Trust
+from release.verification.keys import read_trusted
+from release.verification.verifier import judge
 from tests.planted.errors import Planted
 from tests.planted.specs import SPECS
 
 PROJECT = Path(__file__).parent.parent.parent
-STANDALONE = PROJECT / "release" / "verification" / "standalone.py"
 WORKER = Path(__file__).with_name("worker.py")
 CLEAN = "nothing"
 PACKAGES = ("release", "dp_release_verify")
@@ -42,9 +41,8 @@ class Outcome:
         spec: the name of the spec.
         run: why the run refused, so that nothing was published.
         own: why the copy's own verifier refused what was published.
-        clean: why the clean verifier refused it.
-        identifier: of the check that did.
-        second: why the second verifier refused it.
+        clean: why the clean verifier refused it, which reproduces what it can.
+        alone: why the package of the verifier refused it, which has the files alone.
     """
 
     error: str
@@ -52,13 +50,7 @@ class Outcome:
     run: str = ""
     own: str = ""
     clean: str = ""
-    identifier: str = ""
-    second: str = ""
-
-    @property
-    def differs(self) -> bool:
-        """Whether one of the two clean verifiers refuses what the other accepts."""
-        return bool(self.clean) != bool(self.second)
+    alone: str = ""
 
 
 def planted(error: Planted, text: str) -> str:
@@ -141,9 +133,6 @@ def run(errors: Sequence[Planted], folder: Path, *, with_clean: bool = True) -> 
         copy_with(error, folder / "base", copy)
         jobs.append(job(name, specs, folder / "inputs", copy))
     (folder / "jobs.json").write_text(json.dumps(jobs), "utf-8")
-    # Python compiles a file that it runs anew each time, which takes longer than a small release.
-    second = folder / "second.pyc"
-    py_compile.compile(str(STANDALONE), str(second), doraise=True)
     clean = {"PYTHONPATH": "", "DP_RELEASE_CACHE": "", "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(
         [sys.executable, "-P", str(WORKER), str(folder / "jobs.json")],
@@ -160,49 +149,37 @@ def run(errors: Sequence[Planted], folder: Path, *, with_clean: bool = True) -> 
                     found = told["cases"].get(
                         case["name"], {"stopped": "run", "message": "crashed"}
                     )
-                    waiting.append(pool.submit(outcome, told["name"], case, found, second))
+                    waiting.append(pool.submit(outcome, told["name"], case, found))
             for each in waiting:
                 yield each.result()
     if worker.returncode:
         raise RuntimeError("the worker failed")
 
 
-def outcome(error: str, case: dict[str, Any], told: dict[str, str], verifier: Path) -> Outcome:
+def outcome(error: str, case: dict[str, Any], told: dict[str, str]) -> Outcome:
     """Ask the clean verifiers about the last release of a case."""
     if told["stopped"] == "run":
         return Outcome(error, case["name"], run=told["message"])
     out = Path(case["out"])
     public, auditor = out / "public" / case["ids"][-1], out / "auditor" / case["ids"][-1]
-    clean, identifier = asked(public, auditor, out)
-    second = asked_second(public, auditor, out, verifier)
-    return Outcome(error, case["name"], "", told["message"], clean, identifier, second)
+    clean, alone = asked(public, auditor, out)
+    return Outcome(error, case["name"], "", told["message"], clean, alone)
 
 
 def asked(public: Path, auditor: Path, out: Path) -> tuple[str, str]:
-    """Why the package's verifier refuses a release, and the identifier of the check."""
-    trust = Trust(require=Required.NONE)
+    """Why the verifier of the package refuses a release, and why it does from the files alone."""
+    trust = Trust()
     if (out / "ledger").is_dir():
-        key = PublicKey.of((out.parent / "key.pub").read_text("utf-8").strip())
-        trust = Trust(ledger=out / "ledger", keys=(key,))
-    try:
-        verify(public, auditor if auditor.is_dir() else None, trust)
-    except VerificationError as error:
-        return str(error), error.identifier
-    except ReleaseError as error:
-        return str(error), type(error).__name__
-    return "", ""
+        keys = read_trusted([str(out.parent / "key.pub")])
+        trust = Trust(ledger=out / "ledger", keys=keys, require=Required.PAID)
+    half = auditor if auditor.is_dir() else None
+    known = provenance.Trust(trust.keys, (), trust.ledger)
+    alone = verify_files(public, half, known, trust.require.value)
+    return said(judge(public, half, trust)), said(alone)
 
 
-def asked_second(public: Path, auditor: Path, out: Path, verifier: Path = STANDALONE) -> str:
-    """Why the second verifier refuses a release, run by itself."""
-    command = [sys.executable, "-I", "-S", str(verifier), str(public)]
-    if auditor.is_dir():
-        command += ["--auditor", str(auditor.parent)]
-    if (out / "ledger").is_dir():
-        command += ["--ledger", str(out / "ledger"), "--trust", str(out.parent / "key.pub")]
-    else:
-        command += ["--require", "none"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode in (0, 3):
-        return ""
-    return done.stdout.partition("\n")[0] or done.stderr[-400:]
+def said(verdict: Verdict) -> str:
+    """Why a release is refused, or not proved; empty where it is verified."""
+    if verdict.refusal is not None:
+        return f"{verdict.refusal.check}: {verdict.refusal.sentence}"
+    return "; ".join(finding.sentence for finding in verdict.at("missing"))

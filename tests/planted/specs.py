@@ -254,6 +254,14 @@ SPECS: dict[str, Case] = {
             max_rows_per_unit=2,
         )
     ),
+    "together": Case(
+        plain(
+            [count(f"each_{i}", guarantee=TENTH, by=["place", "day"], **GLOBAL) for i in range(9)],
+            change=exactly,
+            budget=("6", "0.000001"),
+            max_rows_per_unit=2,
+        )
+    ),
     "weak": Case(
         plain(
             [count(f"weak_{i}", guarantee=MODEST, by=[], **GLOBAL) for i in range(3)],

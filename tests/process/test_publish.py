@@ -41,8 +41,7 @@ from release.exact.sampling import RandomBytes
 from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
-from release.verification.provenance import own_trust
-from release.verification.verifier import check_unsigned, verify
+from release.verification.verifier import check_content, own_trust, verify
 from tests.attempts import Tried
 from tests.conftest import flush_and_warm
 from tests.every import every
@@ -153,7 +152,7 @@ def check_all_is_well(
     drawn = 1 + sum(entry.drawn for entry in aborts)
     assert read.state.spent("tests").epsilon == drawn * charge
     assert read.state.running == {}
-    assert verify(public, auditor_bundle(public), own_trust(out / "ledger")).complete
+    assert verify(public, auditor_bundle(public), own_trust(out / "ledger")).status == 0
     tables = {path.name: path.read_bytes() for path in (public / "data").glob("*")}
     if staged:
         assert tables == staged
@@ -331,7 +330,7 @@ def test_an_abort_says_which_kind_of_error_ended_the_run(
     ledger = open_ledger(place / "out", read_key(place / "key"))
     with (
         pytest.raises(type(error)),
-        Publication(place / "out", "small", ledger, check_unsigned) as publication,
+        Publication(place / "out", "small", ledger, check_content) as publication,
     ):
         publication.reserve("tests", Spent(CHARGE))
         raise error
@@ -344,7 +343,7 @@ def test_an_abort_says_which_kind_of_error_ended_the_run(
 def test_an_abort_by_a_later_run_says_that_the_run_was_cut_off(place: Path) -> None:
     ledger = Ledger(place / "out" / "ledger", read_key(place / "key"))
     ledger.append(reserve("tests", "small", Spent(CHARGE), "2024-01-01"))
-    with Publication(place / "out", "small", ledger, check_unsigned):
+    with Publication(place / "out", "small", ledger, check_content):
         last = replay(place / "out" / "ledger").entries[-1]
     assert isinstance(last, Abort)
     assert (last.reason, last.drawn) == ("cut-off", True)
@@ -419,10 +418,10 @@ def _leaves_reserved(place: Path, out: Path, number: int) -> bool:
 
 def test_one_run_a_release(place: Path) -> None:
     ledger = open_ledger(place / "out", read_key(place / "key"))
-    with Publication(place / "out", "small", ledger, check_unsigned):
+    with Publication(place / "out", "small", ledger, check_content):
         with pytest.raises(LedgerError, match="another run is publishing 'small'"):
-            Publication(place / "out", "small", ledger, check_unsigned)
-        with Publication(place / "out", "other", ledger, check_unsigned):
+            Publication(place / "out", "small", ledger, check_content)
+        with Publication(place / "out", "other", ledger, check_content):
             pass
     assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
 

@@ -37,7 +37,7 @@ from release.pipeline import Options, run_release
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.stores import open_store
-from release.verification.provenance import Trust
+from release.verification.evidence import Trust
 from release.verification.verifier import verify
 from tests.budget.test_claims import killed_before
 from tests.conftest import PROJECT, flush_and_warm

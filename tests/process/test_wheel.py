@@ -158,7 +158,7 @@ def test_the_samples_and_the_schemas_are_inside(wheel: Path) -> None:
             assert archive.read(name) == source.read_bytes()
         names = {Path(name).name for name in inside}
         assert {"ami.yaml", "persons.parquet", "spec.schema.json", "persons.yaml"} <= names
-        assert sum(archive.getinfo(name).file_size for name in inside) < 600_000
+        assert sum(archive.getinfo(name).file_size for name in inside) < 800_000
         assert not [name for name in archive.namelist() if name.startswith(("supply", "tests"))]
 
 
@@ -183,7 +183,7 @@ def test_the_demo_runs_from_the_wheel_alone(alone: Path, tmp_path: Path) -> None
     optional = "prefect,pyspark,ortools,scipy,matplotlib,pytest"
     done = called(alone, "-m", "release", "demo", cwd=tmp_path, BLOCKED=optional)
     assert done.returncode == 0, done.stderr
-    assert "ami-2013-01-05: verified (paid)" in done.stdout
+    assert "ami-2013-01-05   VERIFIED   exit 0" in done.stdout
     program = """
 import json
 from importlib import resources

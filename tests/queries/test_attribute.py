@@ -138,7 +138,7 @@ ROWS: list[Row] = [
 
 def test_each_listed_unit_has_its_own_value(tmp_path: Path) -> None:
     spec_file = read_spec(value_spec(tmp_path, ROWS))
-    # Of the two rows of u3 one is read, that of the lesser hash (docs/design/format.md, 3.11).
+    # Of the two rows of u3 one is read, that of the lesser hash (docs/design/spec.md).
     digests = {}
     for code, colour in ((1, "y"), (2, "z")):
         # The unit, then colour and unit by name, and the number of this row among equal ones.
@@ -153,12 +153,12 @@ def test_a_value_release_is_randomised_response(tmp_path: Path) -> None:
     published = run_release(value_spec(tmp_path, ROWS), tmp_path / "out")
     law = json.loads((published.public / "mechanisms" / "own.json").read_bytes())
     e = math.e
-    masses = [int(w) / int(law["total"]) for w in law["weights"]]
+    masses = [int(w) / 2**62 for w in law["weights"]]
     assert masses == pytest.approx([e / (e + 2), 1 / (e + 2), 1 / (e + 2)])
     record = json.loads((published.public / "release.json").read_bytes())
-    assert record["queries"][0]["charge"] == {"delta": "0", "epsilon": "1"}
-    assert record["queries"][0]["cells"] == 5
-    assert "colour of one unit" in record["privacy"]["adjacency_text"]
+    assert record["made"]["queries"][0]["charge"] == {"delta": "0", "epsilon": "1"}
+    assert record["made"]["queries"][0]["cells"] == 5
+    assert "colour of one unit" in (published.public / "report.html").read_text("utf-8")
     table = pq.read_table(published.public / "data" / "own.parquet")
     assert table.column("unit").to_pylist() == [f"u{i}" for i in range(5)]
     assert set(table.column("answer").to_pylist()) <= {"x", "y", "z"}
@@ -220,8 +220,8 @@ def test_values_of_a_unit_are_published_jointly(tmp_path: Path) -> None:
         assert answer(tables, spec_file)[0].codes.tolist() == [5, 0, 0, 3, 1]
     published = run_release(path, tmp_path / "out")
     law = json.loads((published.public / "mechanisms" / "both.json").read_bytes())
-    masses = [int(w) / int(law["total"]) for w in law["weights"]]
-    assert law["group"] == [3, 2]
+    masses = [int(w) / 2**62 for w in law["weights"]]
+    assert len(masses) == 6
     assert masses == pytest.approx([math.e / (math.e + 5), *[1 / (math.e + 5)] * 5])
     released = pq.read_table(published.public / "data" / "both.parquet")
     assert released.column_names == ["unit", "answer_own", "answer_size", "answer_code"]

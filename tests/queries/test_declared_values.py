@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ import pytest
 from release.errors import SpecError
 from release.pipeline import run_release
 from release.queries.read import parse_spec
-from release.queries.registry import global_sensitivity, sensitivity_without_data
-from release.spec.load import spec_json
-from release.verification import standalone
+from release.queries.registry import global_sensitivity
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 
@@ -100,14 +97,9 @@ def test_a_declared_set_with_gaps_is_released_and_verified(
     plain = summed(sensitivity={"declared": [3, 6]}, mechanism="integer")
     small = Small(ROWS, [plain], max_rows_per_unit=1)
     public = run_release(small.write(tmp_path), tmp_path / "out").public
-    law = json.loads((public / "mechanisms" / "taken.json").read_bytes())
-    assert law["distances"] == [[3, 3], [6, 6]]
-    assert Fraction(law["recomputed"]["delta_approximate"]) == 0
     codes = pq.read_table(public / "data" / "taken.parquet").column("answer_code").to_pylist()
     assert all(each % 3 == 0 for each in codes)
-    assert verify(public, None, UNSIGNED).complete
-    assert standalone.main([str(public), "--require", "none"]) == 0
-    assert "proved: taken: the mechanism" in capsys.readouterr().out
+    assert verify(public, None, UNSIGNED).status == 0
 
 
 def test_a_row_counts_as_the_largest_value_that_is_not_above_it(tmp_path: Path) -> None:
@@ -117,15 +109,6 @@ def test_a_row_counts_as_the_largest_value_that_is_not_above_it(tmp_path: Path) 
     public = run_release(small.write(tmp_path), tmp_path / "out").public
     codes = pq.read_table(public / "data" / "taken.parquet").column("answer_code").to_pylist()
     assert codes == [0 + 0 + 3 + 6, 0 + 3 + 6 + 6]
-
-
-def test_both_verifiers_ask_for_all_distances_of_the_values() -> None:
-    spec = spec_of(summed(), rows=2)
-    small = Small(ROWS, [summed()], neighbors="replace_one", max_rows_per_unit=2)
-    plain = json.loads(spec_json(json.dumps(small.plain()).encode()))
-    theirs = standalone.Spec(plain).query("taken")
-    ours = sensitivity_without_data(spec, spec.queries[0])
-    assert theirs.sensitivity(2)[1] == set(ours.distances or ())
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,11 @@ def counted(path: Path) -> dict[int, int]:
     spec_file = read_spec(path)
     with load(spec_file) as tables:
         (run,) = answer(tables, spec_file)
-    keys = sorted(map(str, range(1, MONTHS + 1)))
-    return dict(zip(map(int, keys), run.codes.tolist(), strict=True))
+    return dict(zip(range(1, MONTHS + 1), run.codes.tolist(), strict=True))
 
 
 def kept_by_hand(frame: pd.DataFrame, release_id: str, most: int) -> dict[int, int]:
-    """The rule of docs/design/format.md, 3.11, written again."""
+    """The rule of docs/design/spec.md, written again."""
     counts = dict.fromkeys(range(1, MONTHS + 1), 0)
     for unit, rows in frame.groupby("unit"):
         ranked = []

@@ -66,7 +66,7 @@ def kept_rows(spec: Small, plain: dict[str, Any], rows: list[Row]) -> list[Row]:
 
 
 def text(spec: Small, plain: dict[str, Any], row: Row, columns: list[str]) -> str:
-    """What a hash is of, by docs/design/format.md, 3.11."""
+    """What a hash is of, by docs/design/spec.md."""
     names = ["unit", *sorted(columns)]
     if plain["sensitivity"] == "empirical":
         names = [name for name in names if name not in ("unit", *spec.fixed)]

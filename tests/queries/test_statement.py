@@ -81,12 +81,12 @@ def test_a_statement_is_released_and_verified(tmp_path: Path) -> None:
     published = run_release(small.write(tmp_path), tmp_path / "out")
     assert published.auditor is not None
     assert not (published.public / "mechanisms").exists()
-    assert verify(published.public, published.auditor, UNSIGNED).complete
+    assert verify(published.public, published.auditor, UNSIGNED).status == 0
     import json
 
-    record = json.loads((published.public / "release.json").read_bytes())["queries"][0]
+    record = json.loads((published.public / "release.json").read_bytes())["made"]["queries"][0]
     assert record["charge"]["epsilon"] == "2"
-    assert record["guarantee_kind"] == "instance-specific"
+    assert record["commitment"].startswith("hmac-sha256:")
 
 
 @pytest.mark.parametrize(

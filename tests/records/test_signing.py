@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import os
 import subprocess
 import sys
@@ -17,18 +16,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dp_release_verify.signatures import SignatureError
+from dp_release_verify.signatures import CURATOR, SignatureError, VerifierKey, check_sums
 from release.errors import SpecError, StorageError
 from release.records.keys.files import OPENED_BY, FileSigner, create_key
 from release.records.keys.outside import read_key
 from release.records.signing import (
-    Predicate,
     PublicKey,
-    attest,
     open_note,
-    read_attestation,
     read_public_key,
     sign_note,
+    sign_sums,
 )
 
 # RFC 8032 §7.1, test 2.
@@ -160,37 +157,18 @@ def test_every_changed_byte_of_a_note_is_refused() -> None:
             open_note(note, keys)
 
 
-SUMS = {"data/x.parquet": "0" * 64, "spec.yaml": "1" * 64}
-ABOUT = Predicate(release_id="r", scope="s", sequence=1, epsilon="1", delta="0")
+SUMS = b"0" * 64 + b"  data/x.parquet\n"
 
 
-def test_an_envelope_is_what_dsse_and_in_toto_say() -> None:
-    """Signed over the length-prefixed encoding, written here from its words."""
-    data = attest(SUMS, ABOUT, ONE)
-    assert data == attest(dict(reversed(SUMS.items())), ABOUT, ONE)
-    plain = json.loads(data)
-    payload = base64.b64decode(plain["payload"])
-    encoded = b" ".join(
-        [b"DSSEv1", b"28", b"application/vnd.in-toto+json", str(len(payload)).encode(), payload]
-    )
-    KEY.verify(base64.b64decode(plain["signatures"][0]["sig"]), encoded)
-    statement = json.loads(payload)
-    assert statement["_type"] == "https://in-toto.io/Statement/v1"
-    assert statement["subject"][0] == {"name": "data/x.parquet", "digest": {"sha256": "0" * 64}}
-    opened = read_attestation(data)
-    assert opened.verify((OTHER, KEY)) == KEY
-    assert {one.name: one.digest.sha256 for one in opened.statement.subject} == SUMS
-
-
-def test_every_changed_byte_of_an_envelope_is_refused() -> None:
-    data = attest(SUMS, ABOUT, ONE)
-    for place in range(len(data)):
-        for changed in (data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :], data[:place]):
-            with pytest.raises(SignatureError):
-                read_attestation(changed).verify((KEY,))
-    for keys in ((), (OTHER,)):
+def test_sums_are_signed_by_a_line_that_the_verifier_reads() -> None:
+    line = sign_sums(SUMS, ONE, NAME)
+    key = VerifierKey(KEY.name, KEY.raw, CURATOR)
+    assert check_sums(SUMS, line, [key]) == {key}
+    KEY.verify(base64.b64decode(line.split()[2])[4:], b"dp-release/sums/v1\n" + SUMS)
+    for place in range(len(SUMS)):
+        changed = SUMS[:place] + bytes([SUMS[place] ^ 1]) + SUMS[place + 1 :]
         with pytest.raises(SignatureError):
-            read_attestation(data).verify(keys)
+            check_sums(changed, line, [key])
 
 
 def in_terminal(words: list[str], folder: Path, answers: list[str]) -> tuple[int, str]:

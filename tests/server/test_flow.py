@@ -70,10 +70,10 @@ def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table
     done = run_flow(spec, tmp_path / "out", home)
     assert done.returncode == 0, done.stderr
     assert [done.stdout.count(f"{q['name']} (") for q in EVERY_KIND] == [3, 3, 3, 3, 3, 0, 0]
-    assert "small: verified" in done.stdout
+    assert "small   VERIFIED   exit 0" in done.stdout
     assert "Traceback" not in done.stderr
     public = tmp_path / "out" / "public" / "small"
-    assert verify(public, auditor_bundle(public), UNSIGNED).complete
+    assert verify(public, auditor_bundle(public), UNSIGNED).status == 0
     assert pq.read_table(public / "data" / "the_mode.parquet").num_rows == 2
     assert any(path.name == "prefect.db" for path in home.rglob("*") if path.is_file())
     check_unmarked(home)
@@ -94,7 +94,7 @@ def test_the_flow_publishes_the_values_of_units(tmp_path: Path, server: Server) 
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
     done = run_flow(tmp_path / "spec.yaml", tmp_path / "out", tmp_path / "home", server)
     assert done.returncode == 0, done.stderr
-    assert verify(tmp_path / "out" / "public" / "small", None, UNSIGNED).complete
+    assert verify(tmp_path / "out" / "public" / "small", None, UNSIGNED).status == 0
 
 
 def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from release.bundle.schemas import schema_texts
+from release.bundle.schemas import WRITTEN, schema_texts
 from release.errors import SpecError
 from release.queries.kinds.binned import BinnedQuery
 from release.queries.kinds.grid import GridQuery
@@ -27,8 +27,8 @@ def _properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{name}.{field}", what
 
 
-@pytest.mark.parametrize("file", sorted(schema_texts()))
-def test_every_field_of_every_file_is_described(file: str) -> None:
+@pytest.mark.parametrize("file", sorted(f"{name}.schema.json" for name in WRITTEN))
+def test_every_field_that_people_write_is_described(file: str) -> None:
     silent = [
         name
         for name, what in _properties(json.loads(schema_texts()[file]))

@@ -221,7 +221,7 @@ def test_keys_are_written_as_the_columns_values(tmp_path: Path) -> None:
     spec = plain(query("mode", by=["day"]))
     spec["keys"] = {"day": [10, "2", 1]}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
-    assert read_spec(tmp_path / "spec.yaml").keys == {"day": ("1", "10", "2")}
+    assert read_spec(tmp_path / "spec.yaml").keys == {"day": ("1", "2", "10")}
     for keys, says in (
         ([1, "1"], "twice"),
         (["x"], "not a integer"),

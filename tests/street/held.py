@@ -95,7 +95,7 @@ def contradictions(walk: Walk) -> Iterator[Failure]:
     if walk.is_published and "epsilon" in planned:
         record = json.loads((walk.public / "release.json").read_text("utf-8"))
         for name in ("epsilon", "delta"):
-            said_of, paid = str(planned[name]), str(record["composition"][name])
+            said_of, paid = str(planned[name]), str(record["made"]["total"][name])
             if Fraction(said_of) != Fraction(paid):
                 yield Failure(f"charge differs: {name}", f"plan {said_of}, release.json {paid}")
 

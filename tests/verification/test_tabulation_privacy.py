@@ -103,11 +103,11 @@ def made(folder: Path, own: Tabulated) -> Made:
     public = run_release(own.write(folder), folder / "out").public
     record = json.loads((public / "release.json").read_bytes())
     mechanisms = {}
-    for entry in record["tabulations"][0]["measured"]:
-        file = json.loads((public / entry["mechanism_file"]["path"]).read_bytes())
-        assert file["low_end"] == file["high_end"] == []
+    for entry in record["made"]["tabulations"][0]["measured"]:
+        file = json.loads((public / f"mechanisms/{entry['mechanism']}.json").read_bytes())
+        assert file["ends"] == {"low": [], "high": []}
         mechanisms[entry["name"]] = masses(file["noise"])
-    total = record["composition"]
+    total = record["made"]["total"]
     spec_file = find_unseen(read_spec(folder / "spec.yaml"), None, GAP).spec_file
     return Made(mechanisms, Fraction(total["epsilon"]), Fraction(total["delta"]), spec_file)
 

@@ -1,4 +1,4 @@
-"""Releases of many kinds in the smaller form, for tests of the verifier."""
+"""Releases of many kinds, for tests of the verifier."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from dp_release_verify import canonical
 from dp_release_verify.checks import verify
+from dp_release_verify.digests import SUMS, read_folder, sums_text
 from dp_release_verify.verdict import Verdict
 from release.pipeline import run_release
 from tests.small import Row, Small, query
 from tests.tabulated import Tabulated, plain_spec
-from tests.verifier.convert import convert, seal
 
 Plain = dict[str, Any]
 
@@ -38,12 +38,14 @@ QUERIES = [
 ]
 
 
-def small(folder: Path) -> tuple[Path, Path | None]:
+def small(folder: Path) -> tuple[Path, Path]:
     """A release of several kinds of questions, with the auditor's folder of one."""
     spec = Small(ROWS, QUERIES, fixed=["place"], max_rows_per_unit=1).write(folder)
     made = run_release(spec, folder / "out")
-    into = folder / "release"
-    return into, convert(made.public, into, made.auditor)
+    auditor = folder / "release-auditor"
+    if made.auditor is not None:
+        made.auditor.rename(auditor)
+    return made.public.rename(folder / "release"), auditor
 
 
 def tabulated(folder: Path) -> Path:
@@ -69,8 +71,13 @@ def tabulated(folder: Path) -> Path:
     spec = plain_spec([plain], neighbors="add_remove", budget=("2", "0"))
     release = Tabulated(spec, rows, {"areas.csv": areas, "totals.csv": totals})
     made = run_release(release.write(folder), folder / "out")
-    convert(made.public, folder / "release")
-    return folder / "release"
+    return made.public.rename(folder / "release")
+
+
+def seal(folder: Path) -> None:
+    """Make the hashes of a release anew."""
+    (folder / SUMS).unlink(missing_ok=True)
+    (folder / SUMS).write_bytes(sums_text(read_folder(folder).sums))
 
 
 def edit(folder: Path, name: str, change: Callable[[Any], Any]) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dp_release_verify import canonical, merkle
 from dp_release_verify.digests import sha256
 from dp_release_verify.signatures import CURATOR, SUMS_WORD, WITNESS, VerifierKey
-from tests.verifier.convert import seal
+from tests.verifier.made import seal
 
 ORIGIN = "example.org/dp"
 Plain = dict[str, Any]

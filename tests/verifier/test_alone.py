@@ -43,10 +43,13 @@ def test_the_writer_imports_bytes_and_no_proof() -> None:
     shared = set()
     for package in ("release", "flows"):
         for path in (PROJECT / package).rglob("*.py"):
+            # It is the command that verifies, and calls all of it.
+            if path.parent == PROJECT / "release" / "verification":
+                continue
             for name in imported(path):
                 if name.startswith("dp_release_verify"):
                     shared.add(name.split(".")[1])
-    assert shared <= BYTES
+    assert shared <= {*BYTES, "errors", "verdict"}
 
 
 def test_the_list_at_the_top_is_the_list_that_is_walked() -> None:

@@ -20,7 +20,7 @@ from dp_release_verify.ledger import read_ledger
 from dp_release_verify.provenance import Trust
 from dp_release_verify.signatures import SUMS_WORD, WITNESS
 from tests.verifier import made, signing
-from tests.verifier.convert import seal
+from tests.verifier.made import seal
 from tests.verifier.signing import Book, private_key, public_key
 from tests.verifier.test_each_check import query_of, with_column
 

@@ -19,8 +19,9 @@ from dp_release_verify.errors import Refused
 from dp_release_verify.provenance import Trust
 from dp_release_verify.signatures import SUMS_WORD, WITNESS
 from dp_release_verify.verdict import Finding, Verdict
+from release.bundle.tables.parquet import parquet_bytes
 from tests.verifier import made, signing
-from tests.verifier.convert import parquet_bytes, seal
+from tests.verifier.made import seal
 from tests.verifier.signing import Book, private_key, public_key
 
 Plain = dict[str, Any]

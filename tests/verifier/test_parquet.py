@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_release_verify.errors import Refused
-from dp_release_verify.parquet import Table, _File, read_table
-from tests.verifier.convert import parquet_bytes
+from dp_release_verify.parquet import PEOPLE, Table, _File, read_table
+from release.bundle.tables.parquet import parquet_bytes
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "string": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=9)),
@@ -51,6 +51,7 @@ def test_what_is_written_is_read(table: pa.Table) -> None:
     data = parquet_bytes(table, {"release_id": "r", "query": "q"})
     found = read_table("t", data, table.num_rows)
     assert plain(found) == table.to_pydict()
+    found.entries.pop(PEOPLE)
     assert found.entries == {"release_id": "r", "query": "q"}
     for field in table.schema:
         assert found.columns[field.name].is_optional == field.nullable
@@ -203,6 +204,18 @@ def test_a_run_of_levels_is_no_longer_than_the_rows() -> None:
     page = len(levels).to_bytes(4, "little") + levels
     with pytest.raises(Refused, match="groups"):
         _File("t", b"", 1)._values("t", page, "int64", 1, True)
+
+
+def test_bytes_beside_the_rows_are_refused() -> None:
+    """Other readers pass over what lies between the pages and the footer."""
+    data = sample()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    hidden = data[:footer] + b"what nobody sees" + data[footer:]
+    assert pq.read_table(io.BytesIO(hidden)).equals(pq.read_table(io.BytesIO(data)))
+    rows = pq.read_table(io.BytesIO(data)).num_rows
+    read_table("t", data, rows)
+    with pytest.raises(Refused, match="bytes"):
+        read_table("t", hidden, rows)
 
 
 @settings(max_examples=200)

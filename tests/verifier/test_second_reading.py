@@ -20,8 +20,8 @@ from tests.oracles import auditor
 from tests.street.specs import make_case
 from tests.street.walk import write
 from tests.verifier import made
-from tests.verifier.convert import convert, seal
-from tests.verifier.test_converted import forgeries
+from tests.verifier.made import seal
+from tests.verifier.test_releases import forgeries
 
 STRIDE = 7
 """Of the forgeries every so many is tried: each takes both verifiers a moment."""
@@ -45,9 +45,9 @@ def test_both_prove_the_release_of_an_ordinary_spec(seed: int, tmp_path: Path) -
         release = run_release(write(make_case(seed), tmp_path), tmp_path / "out")
     except ReleaseError as refusal:
         pytest.skip(f"a spec that no run accepts: {refusal}")
-    opened = convert(release.public, tmp_path / "new", release.auditor)
-    assert made.verdict_of(tmp_path / "new", opened).status == 0
-    assert second(tmp_path / "new", opened) == ""
+    public, opened = release.public, release.auditor
+    assert made.verdict_of(public, opened).status == 0
+    assert second(public, opened) == ""
 
 
 def test_both_refuse_the_same_edits_of_fields(tmp_path: Path) -> None:

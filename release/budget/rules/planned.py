@@ -209,7 +209,7 @@ class PlannedAccount(Account):
     def opened(self) -> None:
         """Check that the plan is within the cap. Raises ``BudgetError``."""
         # All slots together, whether or not they will be taken: a scope may be created by
-        # docs/design/format.md, 7.9.
+        # docs/design/format.md, 6.2.
         planned = self.planned
         if planned is None or planned > amount(self.cap.epsilon):
             total = "no ε at all" if planned is None else f"ε {format_up(planned, 6)}"

@@ -1,4 +1,10 @@
-"""The audit record of a run: commitments to its inputs, what was set aside, and who ran it."""
+"""``audit.json`` of the auditor's half: when and by whom a release was made, and from what.
+
+Times, people and counts of rows depend on more than the spec, and some on the table. So they go to
+the auditor alone, and only where a run asks for them: reading the inputs once more takes time,
+which no public file tells. The record names the entry of the ledger that paid, and the key of the
+ledger signs it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +12,14 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dp_release_verify.digests import commit_chunks
+from dp_release_verify import forms
+from dp_release_verify.digests import commit_chunks, encoded
 from release.bundle.evidence.people import now, people
-from release.bundle.evidence.record import AuditRecord, InputRecord, LeftOut, SetAside
-from release.bundle.evidence.signed import signed
 from release.errors import DataError
-from release.records.models import Opening, canonical
 from release.records.signing import Signer
 
 if TYPE_CHECKING:
@@ -33,9 +37,9 @@ class Noted:
     """Confidential: what was noted of the inputs of a run, and when."""
 
     began: str
-    inputs: tuple[InputRecord, ...]
-    set_aside: tuple[SetAside, ...] | None
-    left_out: tuple[LeftOut, ...] | None
+    inputs: tuple[forms.Input, ...]
+    set_aside: tuple[forms.SetAside, ...] | None
+    left_out: tuple[forms.LeftOut, ...] | None
 
     def __repr__(self) -> str:
         return "Noted(confidential)"
@@ -50,7 +54,7 @@ def note(
     spec_file: SpecFile,
     began: str,
     set_aside: Callable[[str], dict[tuple[str, str], int]] | None,
-    left_out: Sequence[LeftOut] | None,
+    left_out: Sequence[forms.LeftOut] | None,
 ) -> Noted:
     """Note the inputs of a run; ``set_aside`` counts what was set aside of a table.
 
@@ -63,12 +67,12 @@ def note(
 
     inputs, aside = [], []
     for name, source in find_sources(spec_file).items():
-        inputs.append(InputRecord(table=name, files=list(_commitments(name, source))))
+        inputs.append(forms.Input(name, list(_commitments(name, source))))
         counts = {} if set_aside is None else set_aside(name)
         for (rule, column), count in sorted(counts.items()):
             # The format has no count of 0.
             if count:
-                aside.append(SetAside(table=name, rule=rule, column=column, count=count))
+                aside.append(forms.SetAside(name, rule, column, count))
     return Noted(
         began,
         tuple(inputs),
@@ -77,7 +81,7 @@ def note(
     )
 
 
-def _commitments(name: str, source: Source) -> Iterator[Opening]:
+def _commitments(name: str, source: Source) -> Iterator[forms.FileOpening]:
     for file in source.files:
         # Without a random key, whoever saw the value could try likely tables one by one.
         key = secrets.token_bytes(32)
@@ -85,7 +89,7 @@ def _commitments(name: str, source: Source) -> Iterator[Opening]:
             commitment = commit_chunks(key, _chunks(file, source))
         except OSError as error:
             raise DataError(f"tables.{name}.path: a file cannot be read again") from error
-        yield Opening(key=key.hex(), commitment=commitment)
+        yield forms.FileOpening(key.hex(), commitment)
 
 
 def _chunks(file: Path, source: Source) -> Iterator[bytes]:
@@ -105,18 +109,22 @@ def audit_bytes(
 ) -> bytes:
     """The bytes of ``audit.json``; ``reserve`` is the number of the entry, and its run."""
     who = people()
-    sequence, run = reserve or (None, None)
-    record = AuditRecord(
+    entry, run = reserve or (None, None)
+    audit = forms.Audit(
         schema="dp-release/audit/v1",
         release_id=release_id,
-        sequence=sequence,
-        run=run,
         began=noted.began,
         prepared=now(),
         actor=who.actor,
-        approver=who.approver,
         inputs=list(noted.inputs),
+        approver=who.approver,
+        entry=entry,
+        run=run,
         set_aside=None if noted.set_aside is None else list(noted.set_aside),
         left_out=None if noted.left_out is None else list(noted.left_out),
     )
-    return canonical(signed(record, signer))
+    # Signed is what the entry of a ledger paid for: without one nobody could say whose key it is.
+    if signer is not None and entry is not None:
+        signature = encoded(signer.sign(forms.dumps(replace(audit, signature=""))))
+        audit = replace(audit, signature=signature)
+    return forms.dumps(audit)

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from dp_release_verify.digests import decoded, encoded
 from dp_release_verify.signatures import SignatureError
-from release.records.base import Record
-from release.records.models import canonical
+from release.records.models import Record, canonical
 from release.records.signing import PublicKey, Signer
 
 

@@ -23,7 +23,6 @@ from release.exact.numbers import format_exact
 from release.exact.statistics.sums import NoisySums
 from release.queries.intervals import Interval, around_answers, around_sums
 from release.queries.on_statistic import OnStatisticQuery
-from release.records.statistics import StatisticRecord
 from release.spec.query import PlainQuery, Query, spoken
 
 _MOST_COUNTS = 60
@@ -138,9 +137,9 @@ def _near(public: PublicQuery, codes: Sequence[Codes]) -> _Near:
     """The intervals and chances of each answer column."""
     nothing: _Near = [None] * len(codes), [None] * len(codes)
     if public.on_answers is not None:
-        return _around_answers(public.query, public.on_answers.to_mechanism(), public.outcomes)
-    if isinstance(public.mechanism, StatisticRecord):
-        mechanism = public.mechanism.to_mechanism()
+        return _around_answers(public.query, public.on_answers, public.outcomes)
+    if public.on_statistic is not None:
+        mechanism = public.on_statistic
         if isinstance(mechanism, NoisySums):
             if not isinstance(public.query, OnStatisticQuery):
                 raise TypeError(f"{public.query.name} has no sums")
@@ -173,7 +172,7 @@ def table_of(public: PublicQuery, answers: Sequence[AnswerColumn], rows: int) ->
     They have its first ``rows`` rows.
     """
     columns = []
-    for place, name in enumerate(public.record.by):
+    for place, name in enumerate(public.query.by):
         columns.append(Column(spoken(name), [key[place] for key in public.keys[:rows]], False))
     for whole in answers:
         answer = whole.taken(range(rows))

@@ -6,9 +6,9 @@ its own is written with its name and its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from release.records.models import ReleaseRecord
 from release.records.trees import (
     BooleanNode,
     CallNode,
@@ -21,7 +21,12 @@ from release.records.trees import (
     StringNode,
     TimestampNode,
 )
+from release.spec.expressions.places import expressions
+from release.spec.model import Spec
 from release.spec.query import spoken
+
+Trees: TypeAlias = Mapping[str, Node]
+"""The trees of a spec by the places of their expressions."""
 
 _COMPARED = {
     "=": ("is", "is"),
@@ -80,22 +85,19 @@ def in_words(tree: Node) -> str:
     return _value(tree)
 
 
-def derived_columns(record: ReleaseRecord, table: str) -> dict[str, Node]:
+def trees_of(spec: Spec) -> Trees:
+    """The trees of all derived columns and conditions of a spec."""
+    return {expression.place: expression.tree for expression in expressions(spec)}
+
+
+def derived_columns(trees: Trees, table: str) -> dict[str, Node]:
     """The trees of the derived columns of a table, by their names."""
     before = f"tables.{table}.derive."
-    trees = {}
-    for expression in record.expressions or ():
-        if expression.place.startswith(before):
-            trees[expression.place.removeprefix(before)] = expression.tree
-    return trees
-
-
-def condition_of(record: ReleaseRecord, place: str) -> Node | None:
-    """The tree at a place of the spec; None where there is none."""
-    for expression in record.expressions or ():
-        if expression.place == place:
-            return expression.tree
-    return None
+    own = {}
+    for place, tree in trees.items():
+        if place.startswith(before):
+            own[place.removeprefix(before)] = tree
+    return own
 
 
 def columns_of(tree: Node) -> Iterator[str]:

@@ -18,9 +18,11 @@ from importlib import resources
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from dp_release_verify import forms
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, answer_unit
 from release.bundle.cautions import differing_totals
+from release.bundle.figures import sentence_of, sentence_on_statistic
 from release.bundle.report.answer_pictures import pictures_of
 from release.bundle.report.answers import (
     AnswerColumn,
@@ -29,7 +31,7 @@ from release.bundle.report.answers import (
     example_of,
     table_of,
 )
-from release.bundle.report.conditions import listed
+from release.bundle.report.conditions import Trees, listed, trees_of
 from release.bundle.report.long_tables import EMBEDDED_IN_ALL, MAX_ROWS, held_whole, shown_table
 from release.bundle.report.meaning import guesses, promise
 from release.bundle.report.pictures import (
@@ -49,11 +51,21 @@ from release.bundle.report.questions import (
     unit_word,
 )
 from release.bundle.report.tabulations import shown_tabulation
+from release.bundle.statements import (
+    ENFORCED_BY,
+    adjacency_text,
+    guarantee_kind,
+    invariants,
+    limits,
+    withheld,
+)
 from release.bundle.tabulations.writing import PublicTabulation
 from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
+from release.queries.registry import sensitivity_without_data
 from release.queries.zeros import zeros_of
-from release.records.models import ReleaseRecord
+from release.spec.declarations import Privacy
+from release.spec.model import Spec
 from release.spec.query import spoken
 
 if TYPE_CHECKING:
@@ -64,7 +76,8 @@ _PICTURED = 30
 
 
 def report_html(
-    record: ReleaseRecord,
+    record: forms.Release,
+    spec: Spec,
     queries: tuple[PublicQuery, ...],
     tabulations: tuple[PublicTabulation, ...] = (),
     spent: Spending | None = None,
@@ -81,27 +94,43 @@ def report_html(
             "charges": len(spent.days),
             "picture": budget_svg(spent),
         }
-    unit, privacy = unit_word(record.privacy.unit), record.privacy
-    epsilon, delta = Fraction(record.guarantee.epsilon), Fraction(record.guarantee.delta)
+    privacy, total, trees = spec.privacy, record.made.total, trees_of(spec)
+    unit, epsilon, delta = unit_word(privacy.unit), total.epsilon, total.delta
+    is_worst = guarantee_kind([own.query for own in queries]) == "worst-case"
     embedded = held_whole((len(public.keys) for public in queries), EMBEDDED_IN_ALL)
     shown = []
     for place, (public, is_embedded) in enumerate(zip(queries, embedded, strict=True)):
         pictured = place < _PICTURED
-        shown.append(_shown(record, public, unit, pictured=pictured, is_embedded=is_embedded))
+        shown.append(_shown(spec, trees, public, pictured=pictured, is_embedded=is_embedded))
     rests = map(attrgetter("rests_on"), (*queries, *tabulations))
     return render(
         "report.html",
         release=record,
+        about=record.asked.release,
+        privacy=privacy,
+        budgeted=spec.budget.scope,
+        paid=record.made.ledger,
+        total={
+            "definition": total.definition,
+            "epsilon": format_exact(epsilon),
+            "delta": format_exact(delta),
+            "is_worst_case": is_worst,
+            "is_composed": spec.composes_exactly,
+        },
+        enforced_by=ENFORCED_BY,
+        invariants=invariants(spec),
+        limits=limits(instance=not is_worst),
+        withheld=withheld(instance=not is_worst, ledger=record.made.ledger is not None),
         unit=unit,
         units=plural(unit),
         fixed=listed(map(spoken, privacy.fixed)) if privacy.fixed else None,
-        adjacency=_adjacency(record, unit),
+        adjacency=_adjacency(privacy, unit),
         keys=_key_columns(queries),
         guesses=guesses(epsilon),
         queries=shown,
         without_pictures=max(0, len(queries) - _PICTURED),
         tabulations=list(map(shown_tabulation, tabulations)),
-        declared=any(tabulation.record.declared for tabulation in tabulations),
+        declared=any(tabulation.opened.facts for tabulation in tabulations),
         rests=list(filter(None, rests)),
         budget=budget,
         promise=promise(epsilon, chance(delta), unit),
@@ -114,10 +143,10 @@ def report_html(
     )
 
 
-def _adjacency(record: ReleaseRecord, unit: str) -> str:
+def _adjacency(privacy: Privacy, unit: str) -> str:
     """The neighboring relation, with the word for a unit and not its column."""
-    text = record.privacy.adjacency_text.replace(f"one {record.privacy.unit}", f"one {unit}")
-    for column in record.privacy.fixed:
+    text = adjacency_text(privacy).replace(f"one {privacy.unit}", f"one {unit}")
+    for column in privacy.fixed:
         text = text.replace(column, spoken(column))
     return text
 
@@ -127,7 +156,7 @@ def _key_columns(queries: Sequence[PublicQuery]) -> str | None:
     columns: dict[str, None] = {}
     # A dictionary for a set in the order of the spec.
     for public in queries:
-        columns |= dict.fromkeys(map(spoken, public.record.by))
+        columns |= dict.fromkeys(map(spoken, public.query.by))
     return listed(columns) if columns else None
 
 
@@ -178,7 +207,7 @@ def _zeros(public: PublicQuery) -> str | None:
     """How far intervals above 0 are to be trusted in a table of mostly zeros."""
     if public.on_answers is None:
         return None
-    found = zeros_of(public.query, public.on_answers.to_mechanism(), public.outcomes[:, 0])
+    found = zeros_of(public.query, public.on_answers, public.outcomes[:, 0])
     return None if found is None else found.sentence
 
 
@@ -191,42 +220,64 @@ def _near(public: PublicQuery) -> str | None:
     # A word of the spec has one form, which may be a plural.
     if unit.scale == 1 and unit.word == public.query.units:
         step = "at most 1"
-    return f"{step} off in {_share(public.on_answers.accuracy.p_within_1)}"
+    near = public.on_answers.chance_within(public.query.answers, 1)
+    return f"{step} off in {_share(near)}"
 
 
 def _shown(
-    record: ReleaseRecord, public: PublicQuery, unit: str, *, pictured: bool, is_embedded: bool
+    spec: Spec, trees: Trees, public: PublicQuery, *, pictured: bool, is_embedded: bool
 ) -> dict[str, Any]:
     """The values of the template for one query."""
+    unit, made, on_answers = unit_word(spec.privacy.unit), public.made, public.on_answers
     query, answers, nearness = public.query, answer_columns(public, unit), public.nearness
     rows = len(public.keys)
     taken = rows if is_embedded else min(MAX_ROWS, rows)
     has_intervals = any(answer.interval for answer in answers)
     return {
-        "name": public.record.name,
+        "name": query.name,
         "title": title_of(query),
-        "record": public.record,
-        "question": question_of(record, query),
+        "cells": made.cells,
+        "path": f"data/{query.name}.parquet",
+        "definition": made.definition,
+        "epsilon": format_exact(made.epsilon),
+        "delta": format_exact(made.delta),
+        "charge": [format_exact(made.charge.epsilon), format_exact(made.charge.delta)],
+        "sensitivity": query.source,
+        "family": public.family,
+        "law": None if made.mechanism is None else f"mechanisms/{made.mechanism}.json",
+        "commitment": made.commitment,
+        "question": question_of(spec.privacy.unit, trees, query),
         "source": source_of(query),
-        "meanings": meanings_of(record, query),
+        "meanings": meanings_of(trees, query),
         "units": _units(answers),
-        "mechanism": public.on_answers,
-        "statistic": None if public.on_answers else public.mechanism,
+        "figures": public.figures,
+        "sentence": _sentence(spec, public),
+        "on_statistic": public.on_statistic is not None,
         "nearness": None if nearness is None else nearness.sentence,
-        "nearness_picture": nearness_svg(f"{public.record.name}-nearness", nearness)
+        "nearness_picture": nearness_svg(f"{query.name}-nearness", nearness)
         if nearness and pictured
         else None,
         "table": shown_table(table_of(public, answers, taken), rows, is_embedded=is_embedded),
-        "pictures": pictures_of(public.record.name, public.record.by, public.keys, answers),
+        "pictures": pictures_of(query.name, query.by, public.keys, answers),
         "example": example_of(public, answers) if public.keys else None,
         "cases": cases_of(public) if has_intervals else None,
         "zeros": _zeros(public),
         "shared": f"{public.shared[:1].upper()}{public.shared[1:]}." if public.shared else None,
-        "odds": odds(Fraction(public.record.epsilon)),
-        "exact": None if public.on_answers is None else _share(public.on_answers.accuracy.p_exact),
+        "odds": odds(made.epsilon),
+        "exact": None if on_answers is None else _share(on_answers.chance_within(query.answers, 0)),
         "near": _near(public),
-        **_of_mechanism(public, pictured=pictured),
+        **_of_mechanism(spec, public, pictured=pictured),
     }
+
+
+def _sentence(spec: Spec, public: PublicQuery) -> str | None:
+    """The mechanism and the extent of its proof; None where it is not public."""
+    if public.on_statistic is not None:
+        return sentence_on_statistic(public.on_statistic)
+    if public.on_answers is None:
+        return None
+    sensitivity = sensitivity_without_data(spec, public.query)
+    return sentence_of(public.query, public.on_answers, sensitivity)
 
 
 def _units(answers: Sequence[AnswerColumn]) -> str | None:
@@ -235,14 +286,14 @@ def _units(answers: Sequence[AnswerColumn]) -> str | None:
     return listed(units) if units else None
 
 
-def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
+def _of_mechanism(spec: Spec, public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     """The pictures of a mechanism; all None where it is not public."""
-    record = public.on_answers
-    if record is None:
+    mechanism = public.on_answers
+    if mechanism is None:
         return {"mechanism_picture": None, "delta_picture": None, "losses": None}
     domain = public.query.answers
-    mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
-    drawing = (public.record.name, mechanism, sensitivity, public.query.claimed.to_guarantee())
+    sensitivity = sensitivity_without_data(spec, public.query)
+    drawing = (public.query.name, mechanism, sensitivity, public.query.claimed.to_guarantee())
     # A joint answer has no line on which its noise could be drawn.
     is_drawn = pictured and len(domain.parts) == 1
     losses = [f"{name} {float(loss):.4g}" for name, loss in public.compared]
@@ -257,12 +308,12 @@ def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
 
 
 def _losses(public: PublicQuery) -> str | None:
-    if len(public.compared) < 2 or public.on_answers is None:
+    if len(public.compared) < 2 or public.figures is None:
         return None
-    return losses_svg(public.record.name, public.on_answers.design.loss, public.compared)
+    return losses_svg(public.query.name, public.figures.loss, public.compared)
 
 
-def _share(text: str) -> str:
+def _share(chance: Fraction) -> str:
     """A probability as a number of cases in 100, rounded down."""
-    value = 100 * float(text)
+    value = 100 * float(chance)
     return f"{int(value)} of 100" if value >= 1 else "less than 1 of 100"

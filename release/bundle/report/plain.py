@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from dp_release_verify import forms
 from release.bundle.report.published import PublicQuery
-from release.records.models import ReleaseRecord
+from release.exact.numbers import format_exact
 
 _MOST_ROWS = 1_000
 """Rows of a table that are written down; the Parquet file has all."""
 
 
-def plain_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
+def plain_html(record: forms.Release, queries: tuple[PublicQuery, ...]) -> str:
     """The page of a release without pictures and explanations."""
+    about, total = record.asked.release, record.made.total
+    unit = record.asked.privacy.unit
     lines = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(record.title)}</title></head>',
-        f"<body><h1>{escape(record.title)}</h1>",
-        f"<p>{escape(record.purpose)} ({escape(record.period)}). The numbers carry random noise, "
-        f"which protects each {escape(record.privacy.unit)}: ε = {record.guarantee.epsilon}, "
-        f"δ = {record.guarantee.delta}, {record.guarantee.definition}.</p>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(about.title)}</title></head>',
+        f"<body><h1>{escape(about.title)}</h1>",
+        f"<p>{escape(about.purpose)} ({escape(about.period)}). The numbers carry random noise, "
+        f"which protects each {escape(unit)}: ε = {format_exact(total.epsilon)}, "
+        f"δ = {format_exact(total.delta)}, {total.definition}.</p>",
         "<p>This page has the published tables and no pictures. release.json and the files in data "
         "and mechanisms say how the numbers were made.</p>",
     ]
@@ -47,4 +50,4 @@ def _table(published: PublicQuery) -> Iterator[str]:
         yield f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
     yield "</table>"
     if len(published.keys) > _MOST_ROWS:
-        yield f"<p>{escape(published.record.output.path)} has all {len(published.keys):,} rows.</p>"
+        yield f"<p>data/{escape(query.name)}.parquet has all {len(published.keys):,} rows.</p>"

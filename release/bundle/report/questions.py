@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from release.bundle.report.conditions import (
+    Trees,
     columns_of,
-    condition_of,
     derived_columns,
     in_words,
     listed,
 )
-from release.records.models import ReleaseRecord
+from release.spec.expressions.places import place_of_condition
 from release.spec.query import PlainQuery, Query, spoken
 
 _ENDINGS = (" id", " key", " number", " no", " code")
@@ -59,15 +59,15 @@ def answer_word(part: PlainQuery, unit: str) -> str:
     return ""
 
 
-def question_of(record: ReleaseRecord, query: Query) -> str:
-    """What is asked, with its condition, as one sentence."""
-    units = plural(unit_word(record.privacy.unit))
+def question_of(column: str, trees: Trees, query: Query) -> str:
+    """What is asked, with its condition, as one sentence; ``column`` names the unit."""
+    units = plural(unit_word(column))
     asked = []
     for part in query.parts:
-        where = _where(record, part)
+        where = _where(trees, part)
         # The condition of a tuple decides which rows its parts read.
         asked.append(part.question(units) + (f" where {where}" if where else ""))
-    own = _where(record, query) if query.part_names else None
+    own = _where(trees, query) if query.part_names else None
     condition = f", of rows where {own}" if own else ""
     # In a list of conditions and questions alike, a semicolon tells the questions apart.
     text = asked[0] if len(asked) == 1 else "; and ".join(asked)
@@ -80,9 +80,9 @@ def source_of(query: Query) -> str:
     return spoken(query.table)
 
 
-def meanings_of(record: ReleaseRecord, query: Query) -> list[tuple[str, str]]:
+def meanings_of(trees: Trees, query: Query) -> list[tuple[str, str]]:
     """The derived columns that a question names, each with its meaning in words."""
-    derived, named = derived_columns(record, query.table), list(_named(record, query))
+    derived, named = derived_columns(trees, query.table), list(_named(trees, query))
     meanings = {}
     for column in named:
         if column in derived:
@@ -90,18 +90,18 @@ def meanings_of(record: ReleaseRecord, query: Query) -> list[tuple[str, str]]:
     return list(meanings.items())
 
 
-def _where(record: ReleaseRecord, query: Query) -> str | None:
-    tree = condition_of(record, f"queries.{query.name}.where")
+def _where(trees: Trees, query: Query) -> str | None:
+    tree = trees.get(place_of_condition(query))
     return None if tree is None else in_words(tree)
 
 
-def _named(record: ReleaseRecord, query: Query) -> Iterable[str]:
+def _named(trees: Trees, query: Query) -> Iterable[str]:
     """The columns that the questions of a query read."""
     yield from query.by
     # A query that is no tuple is its own only part, and is read once.
     for part in (query, *query.parts) if query.part_names else query.parts:
         for column, _ in part.needed_columns().values():
             yield column
-        tree = condition_of(record, f"queries.{part.name}.where")
+        tree = trees.get(place_of_condition(part))
         if tree is not None:
             yield from columns_of(tree)

@@ -26,6 +26,7 @@ from release.bundle.report.tabulation_picture import SizedTable, sizes_svg
 from release.bundle.tabulations.descriptions import title_of
 from release.bundle.tabulations.numbers import MarginNumbers
 from release.bundle.tabulations.writing import PublicTabulation
+from release.exact.numbers import format_exact
 from release.exact.tables.rounding import MILLION
 from release.spec.declarations import KeyRange
 from release.spec.query import spoken
@@ -43,7 +44,7 @@ _UPPER_LEVELS = 1
 
 def shown_tabulation(public: PublicTabulation) -> dict[str, Any]:
     """The values of the templates for one tabulation."""
-    opened, record, tables = public.opened, public.record, _tables(public)
+    opened, tables = public.opened, _tables(public)
     sized, overview, cells = [], [], 0
     for named, numbers in tables:
         sized.append(_sized(public, named, numbers))
@@ -51,21 +52,26 @@ def shown_tabulation(public: PublicTabulation) -> dict[str, Any]:
         cells += numbers.rounded.size
     return {
         "name": opened.name,
-        "record": record,
+        "family": public.family,
         "title": title_of(opened.declared),
         "units": units_of(public),
         "where": opened.declared.where,
-        "levels": [f"{entry.level} {entry.areas:,}" for entry in record.levels],
+        "levels": [
+            f"{level} {opened.named.areas.size(place):,}"
+            for place, level in enumerate(opened.levels)
+        ],
         "cells": f"{cells:,}",
         "count": len(sized),
         "overview": overview,
-        "facts": [_known(entry.level, entry.margin) for entry in record.declared],
+        "facts": [
+            _known(opened.levels[table.level], table.names) for table in opened.declared_tables
+        ],
         "zeros": list(map(_impossible, opened.declared.zeros)),
         "example": _example(public),
         "picture": sizes_svg(f"sizes-{opened.name}", units_of(public), sized),
         "tables": list(_shown_tables(public)),
         "measured": list(_measured(public)),
-        "objective": amount(float(Fraction(record.objective))),
+        "objective": amount(float(Fraction(public.objective))),
         "rests_on": public.rests_on,
     }
 
@@ -206,7 +212,7 @@ def _shown_tables(public: PublicTabulation) -> Iterator[dict[str, Any]]:
             "title": _spoken_table(opened, named),
             "table": shown_table(columns, rows, is_embedded=is_embedded),
             "cells": f"{rows:,}",
-            "path": public.record.levels[named.level].output.path,
+            "path": f"data/{public.made.levels[named.level].file}.parquet",
         }
 
 
@@ -227,10 +233,13 @@ def _columns(
 
 def _measured(public: PublicTabulation) -> Iterator[dict[str, Any]]:
     opened = public.opened
-    for entry in public.record.measured:
+    for entry in public.made.measured:
         table = opened.levels.index(entry.level), opened.margin(entry.margin)
         yield {
-            "record": entry,
+            "made": entry,
+            "epsilon": format_exact(entry.epsilon),
+            "delta": format_exact(entry.delta),
+            "charge": [format_exact(entry.charge.epsilon), format_exact(entry.charge.delta)],
             "text": _known(entry.level, entry.margin),
             "cells": f"{entry.cells:,}",
             "deviation": amount(math.sqrt(public.noises[table].moment(2))),

@@ -10,12 +10,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from release.bundle.answer_units import answer_unit
+from release.bundle.files.laws import AnyMechanism
 from release.exact.domain import AnswerDomain
 from release.exact.intervals import reach
+from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.sums import NoisySums
 from release.queries.intervals import LEVEL
-from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-from release.records.statistics import NoisySumsRecord
 from release.spec.domains import Bins, Grid
 from release.spec.query import PlainQuery, Query
 
@@ -23,24 +23,23 @@ CONFIDENCE = "95% confidence, at every true answer"
 """What an interval promises; ``bounded`` says of which rows the true answer is."""
 
 
-def interval_words(query: Query, record: AnyMechanismRecord, bounded: str) -> str | None:
+def interval_words(query: Query, mechanism: AnyMechanism, bounded: str) -> str | None:
     """How far the interval of an answer reaches; None where answers have none.
 
     Of a mean the width depends on the noisy sums of its cell, so the words have no figure.
     ``bounded`` says which rows are read, empty where all are.
 
     Raises:
-        ValueError: the file holds no mechanism, or one of another domain.
+        ValueError: the mechanism is one of another domain.
     """
     domain = query.answers
     if not isinstance(query, PlainQuery) or not isinstance(domain, AnswerDomain):
         return None
     promise = f"{CONFIDENCE}{f' ({bounded})' if bounded else ''}"
-    if isinstance(record, NoisySumsRecord):
-        return f"{_of_sums(query, record.to_mechanism())}{promise}"
-    if not isinstance(record, MechanismRecord):
+    if isinstance(mechanism, NoisySums):
+        return f"{_of_sums(query, mechanism)}{promise}"
+    if isinstance(mechanism, StatisticMechanism):
         return None
-    mechanism = record.to_mechanism()
     if mechanism.answers != domain.size:
         raise ValueError("the mechanism has another number of answers")
     farthest = reach(mechanism, domain, LEVEL)

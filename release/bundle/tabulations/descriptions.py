@@ -1,7 +1,6 @@
 """What other tools are told of a tabulation: its files, columns, mechanisms and public facts.
 
-All of it follows from the declaration and the record, so that a verifier without the file of the
-areas writes it again.
+All of it follows from the declaration and the entry in ``release.json``.
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from release.records.models import OutputFile
-from release.records.tabulations import DeclaredRecord, MeasuredRecord, TabulationRecord
+from dp_release_verify import forms
 from release.spec.query import spoken
 from release.spec.tabulations.model import Tabulation, margin_text
 
-MEASURED, COUNT = "measured", "count"
-"""The columns of noisy counts, and of declared numbers."""
+MEASURED, ESTIMATE, COUNT = "measured", "estimate", "count"
+"""The columns of noisy counts, of estimates from them, and of declared numbers."""
 
 TITLES = {
     "answer": "least-squares estimate, unbiased, to the nearest millionth",
@@ -27,6 +24,7 @@ TITLES = {
     "high": "upper end of the 95 % interval",
     "standard_error": "standard error of the answer, rounded up",
     MEASURED: "noisy count",
+    ESTIMATE: "least-squares estimate, unbiased, to the nearest millionth",
     COUNT: "declared number",
 }
 """What people read of each column of numbers."""
@@ -35,8 +33,8 @@ INTERVAL_ENDS, LEVEL = ("low", "high"), "0.95"
 """The columns of an interval, and in how many cases it holds the truth, for each cell by itself."""
 
 _PUBLISHED = ("answer", "rounded", "low", "high", "standard_error")
-_DOUBLES = ("answer", "standard_error")
-_ANY_SIGN = ("answer", MEASURED)
+_DOUBLES = ("answer", "standard_error", ESTIMATE)
+_ANY_SIGN = ("answer", MEASURED, ESTIMATE)
 
 _REQUIRED: dict[str, Any] = {"required": True}
 _AT_LEAST_0: dict[str, Any] = {"required": True, "minimum": 0}
@@ -44,37 +42,27 @@ _AT_LEAST_0: dict[str, Any] = {"required": True, "minimum": 0}
 
 @dataclass(frozen=True)
 class TableFile:
-    """A published file of a tabulation.
+    """A published file of a tabulation, ``data/<name>.parquet``.
 
     ``fields`` are its columns as a Data Package describes them; ``keys`` name the rows. Where
     ``has_missing``, a key is missing in the rows of some margins.
     """
 
-    output: OutputFile
+    name: str
     title: str
     fields: tuple[dict[str, Any], ...]
     keys: tuple[str, ...]
     has_missing: bool = False
 
-    def resource(self, size: int, profile: str) -> dict[str, Any]:
-        """The resource of a Data Package; ``size`` in bytes."""
+    def schema(self, profile: str) -> dict[str, Any]:
+        """The table schema of a Data Package."""
         schema: dict[str, Any] = {"$schema": profile, "fields": list(self.fields)}
         # No value of a primary key may be missing; of a unique key one may.
         if self.has_missing:
             schema["uniqueKeys"] = [list(self.keys)]
         else:
             schema["primaryKey"] = list(self.keys)
-        return {
-            "name": Path(self.output.path).stem,
-            "path": self.output.path,
-            "type": "table",
-            "title": self.title,
-            "format": "parquet",
-            "mediatype": "application/vnd.apache.parquet",
-            "bytes": size,
-            "hash": f"sha256:{self.output.sha256}",
-            "schema": schema,
-        }
+        return schema
 
 
 def title_of(declared: Tabulation) -> str:
@@ -82,35 +70,42 @@ def title_of(declared: Tabulation) -> str:
     return declared.title or spoken(declared.name)
 
 
-def table_files(declared: Tabulation, record: TabulationRecord) -> tuple[TableFile, ...]:
-    """The files of a tabulation, in the order of its outputs."""
+def table_files(declared: Tabulation, made: forms.MadeTabulation) -> tuple[TableFile, ...]:
+    """The files of a tabulation."""
     title = title_of(declared)
     files = []
-    for level in record.levels:
-        columns = _margin_columns(declared, level.margins)
+    for level in made.levels:
+        margins = [declared.in_order(margin) for margin in declared.publish[level.level]]
+        columns = _margin_columns(declared, margins)
         # What every margin of the level is broken down by; other columns have missing values.
-        common = set(columns).intersection(*level.margins)
+        common = set(columns).intersection(*margins)
         fields = _key_fields(declared, level.level, columns, common)
         has_missing = len(common) < len(columns)
         keys = _keys(declared, level.level, columns)
         fields += map(partial(_number, declared), _PUBLISHED)
         named = f"{title}: {level.level}"
-        files.append(TableFile(level.output, named, tuple(fields), keys, has_missing))
-    for measured in record.measured:
-        files.append(_one_margin(declared, measured, MEASURED))
-    for fact in record.declared:
-        files.append(_one_margin(declared, fact, COUNT))
+        files.append(TableFile(level.file, named, tuple(fields), keys, has_missing))
+    for table in made.measured:
+        # A table that its level publishes has its estimates there.
+        is_published = declared.publishes(table.level, table.margin)
+        columns = [MEASURED] if is_published else [MEASURED, ESTIMATE]
+        files.append(_one_margin(declared, table.name, (table.level, table.margin), columns))
+    for fact in declared.facts:
+        if made.declared is not None:
+            margin = declared.in_order(fact.margin)
+            files.append(_one_margin(declared, made.declared, (fact.level, margin), [COUNT]))
     return tuple(files)
 
 
 def _one_margin(
-    declared: Tabulation, entry: MeasuredRecord | DeclaredRecord, column: str
+    declared: Tabulation, name: str, table: tuple[str, Sequence[str]], columns: Sequence[str]
 ) -> TableFile:
-    """The file of one table, whose numbers are in ``column``."""
-    level, margin = entry.level, entry.margin
-    title = f"{title_of(declared)}: {level}, {margin_text(margin)}, {TITLES[column]}s"
-    fields = (*_key_fields(declared, level, margin, margin), _number(declared, column))
-    return TableFile(entry.output, title, fields, _keys(declared, level, margin))
+    """The file of one table, whose numbers are in ``columns``."""
+    level, margin = table
+    title = f"{title_of(declared)}: {level}, {margin_text(margin)}, {TITLES[columns[0]]}s"
+    fields = _key_fields(declared, level, margin, margin)
+    fields += map(partial(_number, declared), columns)
+    return TableFile(name, title, tuple(fields), _keys(declared, level, margin))
 
 
 def _margin_columns(declared: Tabulation, margins: Sequence[Sequence[str]]) -> list[str]:
@@ -169,11 +164,10 @@ def domain_text(declared: Tabulation) -> str:
     return f"{declared.name}: counts of {declared.units or 'rows'} by {by}, on the levels {levels}"
 
 
-def mechanism_text(record: TabulationRecord) -> str:
+def mechanism_text(name: str, family: str, measured: int) -> str:
     """What protects a tabulation, for the registry."""
-    count = len(record.measured)
-    tables = f"{count} {'table' if count == 1 else 'tables'}"
-    return f"{record.name}: {record.noise} noise on {tables}, estimated by least squares"
+    tables = f"{measured} {'table' if measured == 1 else 'tables'}"
+    return f"{name}: {family} noise on {tables}, estimated by least squares"
 
 
 def unprotected_text(declared: Tabulation) -> str:

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from dp_release_verify import forms
 from release.budget.cost import Charge
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
-from release.exact.numbers import format_exact, format_up
+from release.exact.numbers import format_up
 from release.exact.statistics.sums import geometric_noise
 from release.exact.tables.rounding import MILLION
 from release.queries.tabulations.table_count import TableCount
-from release.records.models import ChargeRecord, MechanismFile, OutputFile, definition_name
-from release.records.tabulations import LevelRecord, MeasuredRecord
 from release.spec.tabulations.opened import OpenTabulation
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredTable:
-    """A table that was measured, and its public mechanism.
+    """A table that was measured, and its public noise, whose law is in the file ``law``.
 
     ``counts`` are the noisy ones; shape (areas, cells).
     """
@@ -30,36 +29,23 @@ class MeasuredTable:
     query: TableCount
     charge: Charge
     noise: IntegerNoise
-    file: MechanismFile
+    law: str
     counts: Codes
 
 
-def measured_record(own: MeasuredTable, output: OutputFile) -> MeasuredRecord:
-    """The entry of a measured table; ``output`` is the file of its noisy counts."""
+def made_table(own: MeasuredTable) -> forms.MadeTable:
+    """The entry of a measured table."""
     query, claimed = own.query, own.query.claimed
-    return MeasuredRecord(
+    return forms.MadeTable(
         name=query.name,
         level=query.level,
-        margin=query.margin,
+        margin=list(query.margin),
+        definition=claimed.definition.value,
+        epsilon=claimed.epsilon,
+        delta=claimed.delta,
         cells=query.cells,
-        definition=definition_name(claimed.definition),
-        epsilon=format_exact(claimed.epsilon),
-        delta=format_exact(claimed.delta),
-        charge=ChargeRecord(
-            epsilon=format_exact(own.charge.epsilon), delta=format_exact(own.charge.delta)
-        ),
-        mechanism_file=own.file,
-        output=output,
-    )
-
-
-def level_record(opened: OpenTabulation, level: int, output: OutputFile) -> LevelRecord:
-    """The entry of a level."""
-    return LevelRecord(
-        level=opened.levels[level],
-        areas=opened.named.areas.size(level),
-        margins=[list(margin.names) for margin in opened.published_at(level)],
-        output=output,
+        charge=forms.Figures(own.charge.epsilon, own.charge.delta),
+        mechanism=own.law,
     )
 
 

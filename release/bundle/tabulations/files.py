@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from release.bundle.tables.parquet import parquet_bytes
-from release.bundle.tabulations.descriptions import COUNT, MEASURED
+from release.bundle.tabulations.descriptions import COUNT, ESTIMATE, MEASURED
 from release.bundle.tabulations.layout import counts_table, level_table
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
@@ -19,12 +19,12 @@ def level_name(opened: OpenTabulation, level: int) -> str:
 
 
 def measured_name(opened: OpenTabulation, table: NamedMargin) -> str:
-    """The name of the file of a measured table, in ``measurements/``."""
+    """The name of the file of a measured table, in ``data/``."""
     return table_file(opened.name, opened.levels[table.level], table.names)
 
 
 def declared_name(opened: OpenTabulation) -> str:
-    """The name of the file of the declared numbers, in ``measurements/``."""
+    """The name of the file of the declared numbers, in ``data/``."""
     return file_name(opened.name, "declared")
 
 
@@ -35,11 +35,21 @@ def level_bytes(release_id: str, opened: OpenTabulation, numbers: LevelNumbers) 
 
 
 def measured_bytes(
-    release_id: str, opened: OpenTabulation, table: NamedMargin, values: Codes
+    release_id: str,
+    opened: OpenTabulation,
+    table: NamedMargin,
+    values: Codes,
+    estimate: Codes | None,
 ) -> bytes:
-    """The file of the noisy counts of a table; shape (areas, cells)."""
+    """The file of the noisy counts of a table; shape (areas, cells).
+
+    ``estimate`` is in millionths, of a table that no level publishes.
+    """
     entries = metadata_of(release_id, measured_name(opened, table))
-    return parquet_bytes(counts_table(opened, table, MEASURED, values), entries)
+    columns = {MEASURED: values}
+    if estimate is not None:
+        columns[ESTIMATE] = estimate
+    return parquet_bytes(counts_table(opened, table, columns), entries)
 
 
 def declared_bytes(
@@ -47,7 +57,7 @@ def declared_bytes(
 ) -> bytes:
     """The file of the declared numbers of a table; shape (areas, cells)."""
     entries = metadata_of(release_id, declared_name(opened))
-    return parquet_bytes(counts_table(opened, table, COUNT, values), entries)
+    return parquet_bytes(counts_table(opened, table, {COUNT: values}), entries)
 
 
 def metadata_of(release_id: str, name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from release.bundle.tabulations.descriptions import INTERVAL_ENDS, LEVEL, TITLES
+from release.bundle.tabulations.descriptions import ESTIMATE, INTERVAL_ENDS, LEVEL, TITLES
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
 from release.exact.tables.rounding import MILLION
@@ -30,7 +30,7 @@ _EXACT = 2**53
 _PIECE = 2**20
 """Rows of one piece of a column of text: Arrow holds 2^31 bytes in one."""
 
-_IN_MILLIONTHS = ("answer", "standard_error")
+_IN_MILLIONTHS = ("answer", "standard_error", ESTIMATE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,17 +127,18 @@ def level_table(opened: OpenTabulation, numbers: LevelNumbers) -> pa.Table:
 
 
 def counts_table(
-    opened: OpenTabulation, table: NamedMargin, column: str, values: Codes
+    opened: OpenTabulation, table: NamedMargin, columns: Mapping[str, Codes]
 ) -> pa.Table:
     """The file of the numbers of one table.
 
     Args:
         opened: the tabulation.
         table: which table.
-        column: ``"measured"`` or ``"count"``.
-        values: shape (areas, cells).
+        columns: of the shape (areas, cells), by their names: ``"measured"``, ``"estimate"`` in
+            millionths, ``"count"``.
     """
-    return _table(opened, table_keys(opened, table), {column: _in_rows([values])})
+    values = {name: _in_rows([own]) for name, own in columns.items()}
+    return _table(opened, table_keys(opened, table), values)
 
 
 def _in_rows(tables: Sequence[Codes]) -> Codes:
@@ -146,7 +147,7 @@ def _in_rows(tables: Sequence[Codes]) -> Codes:
 
 
 def _table(opened: OpenTabulation, keys: Keys, numbers: Mapping[str, Codes]) -> pa.Table:
-    # The columns of docs/design/format.md, 5.12: keys first, in the order of the spec.
+    # The columns of docs/design/format.md, 4.4: keys first, in the order of the spec.
     columns = key_columns(keys)
     for name, values in numbers.items():
         if name in _IN_MILLIONTHS:

@@ -65,12 +65,27 @@ class LevelNumbers:
     margins: tuple[MarginNumbers, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """What follows from the noisy counts of a tabulation.
+
+    Attributes:
+        levels: what is published of every level.
+        estimates: of the tables that were asked for besides, least squares to the nearest
+            millionth, in millionths; shape (areas, cells).
+    """
+
+    levels: tuple[LevelNumbers, ...]
+    estimates: Mapping[Table, Codes]
+
+
 def tabulated(
     opened: OpenTabulation,
     measured: Mapping[Table, Codes],
     noises: Mapping[Table, IntegerNoise],
     widths: Mapping[Table, HalfWidths],
-) -> tuple[LevelNumbers, ...]:
+    besides: Sequence[Table] = (),
+) -> Tabulated:
     """The published numbers of every level, from the noisy counts.
 
     Args:
@@ -78,6 +93,7 @@ def tabulated(
         measured: the noisy counts of each measured table; shape (areas, cells).
         noises: the noise on every cell of each measured table.
         widths: of the intervals of each published table.
+        besides: other tables to estimate.
 
     Raises:
         ValueError: tables that do not fit, or a published table that they do not determine.
@@ -89,15 +105,16 @@ def tabulated(
     for table, values in opened.facts.items():
         sources[table] = Measurement(values, Fraction(0))
     published = opened.tables
+    wanted = [*published, *(table for table in besides if table not in published)]
     cells = list(enumerate(opened.finest))
     try:
-        fit = for_cells = _estimates(opened, sources, [*published, *cells])
+        fit = for_cells = _estimates(opened, sources, [*wanted, *cells])
     except NotEstimableError:
         # Two margins of one level need not determine their cells. Zeros of the greatest variance
         # choose among the cells with these margins, and hardly move the margins themselves.
-        fit = _estimates(opened, sources, published)
+        fit = _estimates(opened, sources, wanted)
         vague = {table: _zeros(opened, table) for table in cells if table not in sources}
-        for_cells = _estimates(opened, sources | vague, [*published, *cells])
+        for_cells = _estimates(opened, sources | vague, [*wanted, *cells])
     levels = _whole_tables(opened, for_cells)
     numbers = []
     for level, whole in enumerate(levels):
@@ -106,7 +123,12 @@ def tabulated(
             counts = coarsened(whole.counts, opened.finest[level], margin.margin)
             margins.append(_margin_numbers(fit, level, margin.margin, counts, widths[margin.table]))
         numbers.append(LevelNumbers(level, tuple(margins)))
-    return tuple(numbers)
+    estimated = {}
+    for table in besides:
+        numerators = fit.table(*table).astype(object)
+        millionths = (numerators * (2 * MILLION) + fit.denominator) // (2 * fit.denominator)
+        estimated[table] = _bounded(millionths)
+    return Tabulated(tuple(numbers), estimated)
 
 
 def _estimates(

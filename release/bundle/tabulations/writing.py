@@ -6,14 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dp_release_verify.digests import sha256
-from release.bundle.tabulations.entries import (
-    MeasuredTable,
-    family_of,
-    level_record,
-    measured_record,
-    objective_of,
-)
+from dp_release_verify import forms
+from release.bundle.tabulations.entries import MeasuredTable, family_of, made_table, objective_of
 from release.bundle.tabulations.files import (
     declared_bytes,
     declared_name,
@@ -24,8 +18,6 @@ from release.bundle.tabulations.files import (
 from release.bundle.tabulations.numbers import LevelNumbers, tabulated
 from release.exact.integers.noise import IntegerNoise
 from release.records.files import write
-from release.records.models import OutputFile
-from release.records.tabulations import DeclaredRecord, TabulationRecord
 from release.spec.tabulations.opened import OpenTabulation, Table
 
 
@@ -33,13 +25,16 @@ from release.spec.tabulations.opened import OpenTabulation, Table
 class PublicTabulation:
     """A published tabulation: its entry in ``release.json``, and the numbers of each level.
 
-    ``noises`` are those of the measured tables. ``rests_on`` is the assumption about its SQL.
+    ``noises`` are those of the measured tables, of the ``family``, and ``objective`` the mean
+    standard error of a published number. ``rests_on`` is the assumption about its SQL.
     """
 
     opened: OpenTabulation
-    record: TabulationRecord
+    made: forms.MadeTabulation
     levels: tuple[LevelNumbers, ...]
     noises: Mapping[Table, IntegerNoise]
+    family: str
+    objective: str
     rests_on: str | None = None
 
 
@@ -51,42 +46,39 @@ def write_tabulation(
     Raises:
         OSError: the disk is full or read-only.
     """
-    noises, counts = {}, {}
-    entries = []
+    noises, counts, besides = {}, {}, []
     for own in measured:
         table = opened.table(own.query.level, own.query.margin)
         noises[table.table], counts[table.table] = own.noise, own.counts
-        path = f"measurements/{own.query.name}.parquet"
-        data = measured_bytes(release_id, opened, table, own.counts)
-        entries.append(measured_record(own, _written(public, path, data, own.counts.size)))
-    declared = []
-    for table in opened.declared_tables:
-        facts = opened.facts[table.table]
-        path = f"measurements/{declared_name(opened)}.parquet"
-        data = declared_bytes(release_id, opened, table, facts)
-        output = _written(public, path, data, facts.size)
-        level = opened.levels[table.level]
-        declared.append(DeclaredRecord(level=level, margin=list(table.names), output=output))
+        # A reader proves the least squares from the estimates of all that was measured.
+        if not opened.declared.publishes(own.query.level, own.query.margin):
+            besides.append(table.table)
     # From the noisy counts alone: what follows is post-processing, and costs no privacy.
-    levels = tabulated(opened, counts, noises, opened.half_widths(noises))
-    outputs = []
-    for numbers in levels:
-        path = f"data/{level_name(opened, numbers.level)}.parquet"
-        data = level_bytes(release_id, opened, numbers)
-        output = _written(public, path, data, opened.rows(numbers.level))
-        outputs.append(level_record(opened, numbers.level, output))
-    record = TabulationRecord(
-        name=opened.name,
-        table=opened.declared.table,
-        noise=family_of(list(noises.values())),
-        objective=objective_of(opened, levels),
-        levels=outputs,
-        measured=entries,
-        declared=declared,
+    found = tabulated(opened, counts, noises, opened.half_widths(noises), besides)
+    data = public / "data"
+    for own in measured:
+        table = opened.table(own.query.level, own.query.margin)
+        estimate = None
+        if not opened.declared.publishes(own.query.level, own.query.margin):
+            estimate = found.estimates[table.table]
+        written = measured_bytes(release_id, opened, table, own.counts, estimate)
+        write(data / f"{own.query.name}.parquet", written)
+    declared = None
+    for table in opened.declared_tables:
+        declared = declared_name(opened)
+        facts = declared_bytes(release_id, opened, table, opened.facts[table.table])
+        write(data / f"{declared}.parquet", facts)
+    levels = []
+    for numbers in found.levels:
+        name = level_name(opened, numbers.level)
+        write(data / f"{name}.parquet", level_bytes(release_id, opened, numbers))
+        levels.append(forms.MadeLevel(opened.levels[numbers.level], name))
+    made = forms.MadeTabulation(opened.name, list(map(made_table, measured)), levels, declared)
+    return PublicTabulation(
+        opened,
+        made,
+        found.levels,
+        noises,
+        family_of(list(noises.values())),
+        objective_of(opened, found.levels),
     )
-    return PublicTabulation(opened, record, levels, noises)
-
-
-def _written(public: Path, path: str, data: bytes, rows: int) -> OutputFile:
-    write(public / path, data)
-    return OutputFile(path=path, sha256=sha256(data), rows=rows)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from release.bundle.opened import SPEC
 from release.errors import SpecError
 from release.operate.versions import split_version
-from release.spec.load import SPEC_JSON
+from release.spec.load import spec_plain
 from release.spec.periods import Period, parse_period
 
 _PERIOD = re.compile(r"\d{4}(?:-\d\d-\d\d|-w\d\d|-q[1-4]|-\d\d)?(?!\d)", re.ASCII)
@@ -84,7 +85,7 @@ def predecessor(public: Path) -> Path | None:
     for folder in public.resolve().parent.iterdir():
         place = _place(folder.name)
         is_earlier = place.series == own.series and place.rank < own.rank
-        if is_earlier and (folder / SPEC_JSON).is_file():
+        if is_earlier and (folder / SPEC).is_file():
             before = max(before or folder, folder, key=lambda release: _place(release.name).rank)
     return before
 
@@ -111,16 +112,16 @@ def changes_since_last(public: Path) -> tuple[str | None, tuple[Change, ...]]:
     try:
         before = predecessor(public)
         return (None, ()) if before is None else (before.name, changes(before, public))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, SpecError):
         return None, ()
 
 
 def _leaves(public: Path) -> Leaves:
-    path = public / SPEC_JSON
+    path = public / SPEC
     if path.stat().st_size > _LARGEST:
         raise ValueError("more than any spec has")
-    # The canonical JSON, not the YAML: comments, quotes and the order of fields are no change.
-    plain = json.loads(path.read_bytes())
+    # As plain data: comments, quotes and the order of fields are no change.
+    plain = spec_plain(path.read_bytes())
     period = _place(public.resolve().name).period
     leaves = {}
     for part, value in _walked("", plain):

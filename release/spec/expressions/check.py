@@ -67,7 +67,7 @@ def check_bounds(tree: Node) -> None:
     Raises:
         ValueError: too many.
     """
-    # The bounds of docs/design/format.md, 3.12, which a hostile release.json has to keep too.
+    # The bounds of docs/design/format.md, 2.5, which a hostile release.json has to keep too.
     if _size(tree, MOST_DEPTH) > MOST_NODES:
         raise ValueError(f"more than {MOST_NODES} parts; write a shorter expression")
     joined = 0

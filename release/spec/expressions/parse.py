@@ -210,7 +210,7 @@ class _Reader:
         """
         if node is None:
             raise ValueError("not an SQL expression: a value is missing; write it")
-        # A closed list (docs/design/format.md, 3.12): what a new version of SQLGlot may add is
+        # A closed list (docs/design/spec.md): what a new version of SQLGlot may add is
         # refused.
         handler = self._handlers.get(type(node).__name__)
         if handler is None:

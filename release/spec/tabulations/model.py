@@ -174,3 +174,11 @@ class Tabulation(Model):
         # One order of its names, so that a margin has one file name, one header, one order of rows.
         attributes = list(self.attributes)
         return tuple(sorted(names, key=lambda name: attributes.index(self.of(name))))
+
+    def publishes(self, level: str, names: Sequence[str]) -> bool:
+        """Whether a level publishes the margin of these names.
+
+        By its names: a grouping of one class has the same counts as no grouping, in another table.
+        """
+        published = [self.in_order(margin) for margin in self.publish[level]]
+        return self.in_order(names) in published

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import rfc8785
 
-from dp_release_verify.digests import sha256
-from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
-from release.bundle.tabulations.entries import family_of, level_record, objective_of
-from release.bundle.tabulations.files import (
-    declared_bytes,
-    declared_name,
-    level_bytes,
-    level_name,
-    measured_bytes,
-    measured_name,
-)
-from release.bundle.tabulations.numbers import LevelNumbers, tabulated
-from release.bundle.tabulations.writing import PublicTabulation
+from dp_release_verify import forms
+from release.budget.cost import Charge
+from release.bundle.files.asked import asked_of
+from release.bundle.files.laws import law_of
+from release.bundle.metadata import DATAPACKAGE, datapackage, described
+from release.bundle.tabulations.entries import MeasuredTable
+from release.bundle.tabulations.writing import PublicTabulation, write_tabulation
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.privacy import Definition
 from release.queries.read import parse_spec
+from release.queries.tabulations.table_count import CENTER, table_count
 from release.records.files import write
-from release.records.models import (
-    ChargeRecord,
-    MechanismFile,
-    OutputFile,
-    ReleaseRecord,
-    canonical,
-    parse,
-)
-from release.records.tabulations import (
-    DeclaredRecord,
-    LevelRecord,
-    MeasuredRecord,
-    TabulationRecord,
-)
+from release.spec.guarantees import GuaranteeSpec
 from release.spec.model import Spec
 from release.spec.tabulations.areas import nested
 from release.spec.tabulations.open import with_areas
@@ -52,10 +35,11 @@ from tests.bundle.tabulations.cases import (
     draw_of,
     spec_text,
 )
-from tests.conftest import PROJECT
+from tests.verifier.made import seal
 
-SAMPLE = PROJECT / "tests" / "formats" / "v1" / "public" / "small" / "release.json"
-RELEASE = "census-2024"
+RELEASE, DAY = "census-2024", "2026-01-01"
+TOTAL = forms.Claim("pure", Fraction(1), Fraction(0))
+HALF = GuaranteeSpec(definition=Definition.PURE, epsilon=Fraction(1, 2), delta=Fraction(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +48,7 @@ class Folder:
 
     public: Path
     spec: Spec
-    record: ReleaseRecord
+    record: forms.Release
     tabulations: tuple[PublicTabulation, ...]
 
 
@@ -105,81 +89,34 @@ def folder_of_draws(public: Path, text: bytes, draws: tuple[Draw, ...]) -> Folde
     """Write the public folder of a release of these draws, and of no query."""
     spec = parse_spec(text)
     tabulations = tuple(_tabulation(public, draw) for draw in draws)
-    sample = json.loads(SAMPLE.read_bytes())
-    sample |= {
-        "release_id": RELEASE,
-        "queries": [],
-        "tabulations": [one.record.model_dump(mode="json") for one in tabulations],
-    }
-    sample["guarantee"]["kind"] = "worst-case"
-    sample.pop("expressions", None)
-    record = parse(ReleaseRecord, rfc8785.dumps(sample))
-    write(public / "release.json", canonical(record))
+    made = forms.Made([], TOTAL, [own.made for own in tabulations])
+    software = forms.Software("0", "0" * 64)
+    record = forms.Release("dp-release/release/v1", "RELEASE", DAY, asked_of(spec), made, software)
+    write(public / "release.json", forms.dumps(record))
     write(public / "spec.yaml", text)
-    sizes = table_sizes(public, record)
-    write(public / DATAPACKAGE, datapackage(spec, record, sizes))
-    write(public / REGISTRY, registry(spec, record))
+    write(public / DATAPACKAGE, datapackage(spec, made, DAY, described(public)))
+    for own in tabulations:
+        for table, noise in zip(own.made.measured, own.noises.values(), strict=True):
+            mechanism = IntegerMechanism(noise, 1 - 2 * CENTER, (), ())
+            law = SimpleNamespace(mechanism=mechanism, bound_proved=False, lower_bound=0)
+            law.bound_of = law.multipliers = None
+            path = public / f"mechanisms/{table.mechanism}.json"
+            write(path, forms.dumps(law_of(law)))  # type: ignore[arg-type]
+    seal(public)
     return Folder(public, spec, record, tabulations)
 
 
 def _tabulation(public: Path, draw: Draw) -> PublicTabulation:
-    opened = draw.opened
-    levels = tabulated(opened, draw.measured, draw.noises, draw.widths)
-    measured = []
+    opened, measured = draw.opened, []
     for table, counts in draw.measured.items():
-        named = _named(opened, table)
-        path = f"measurements/{measured_name(opened, named)}.parquet"
-        data = measured_bytes(RELEASE, opened, named, counts)
-        measured.append(_measured(draw, named, _written(public, path, data, counts.size)))
-    declared = []
-    for table, counts in opened.facts.items():
-        named = _named(opened, table)
-        path = f"measurements/{declared_name(opened)}.parquet"
-        data = declared_bytes(RELEASE, opened, named, counts)
-        output = _written(public, path, data, counts.size)
-        entry = {"level": opened.levels[0], "margin": list(named.names), "output": output}
-        declared.append(DeclaredRecord.model_validate(entry))
-    record = TabulationRecord(
-        name=opened.name,
-        table=opened.declared.table,
-        noise=family_of(list(draw.noises.values())),
-        objective=objective_of(opened, levels),
-        levels=[_level(public, draw, numbers) for numbers in levels],
-        measured=measured,
-        declared=declared,
-    )
-    return PublicTabulation(opened, record, levels, draw.noises)
+        query = table_count(opened, _named(opened, table), HALF)
+        charge = Charge(query.cells, Fraction(1, 2), Fraction(0))
+        noise = draw.noises[table]
+        measured.append(MeasuredTable(query, charge, noise, query.name, counts))
+    return write_tabulation(RELEASE, opened, measured, public)
 
 
 def _named(opened: OpenTabulation, table: Table) -> NamedMargin:
     level, margin = table
     names = {one.margin: one.names for one in opened.margins}[margin]
     return opened.table(opened.levels[level], names)
-
-
-def _level(public: Path, draw: Draw, numbers: LevelNumbers) -> LevelRecord:
-    path = f"data/{level_name(draw.opened, numbers.level)}.parquet"
-    data = level_bytes(RELEASE, draw.opened, numbers)
-    rows = draw.opened.rows(numbers.level)
-    return level_record(draw.opened, numbers.level, _written(public, path, data, rows))
-
-
-def _written(public: Path, path: str, data: bytes, rows: int) -> OutputFile:
-    write(public / path, data)
-    return OutputFile(path=path, sha256=sha256(data), rows=rows)
-
-
-def _measured(draw: Draw, named: NamedMargin, output: OutputFile) -> MeasuredRecord:
-    name = measured_name(draw.opened, named)
-    return MeasuredRecord(
-        name=name,
-        level=draw.opened.levels[named.level],
-        margin=list(named.names),
-        cells=draw.opened.cells(named.table),
-        definition="pure",
-        epsilon="0.5",
-        delta="0",
-        charge=ChargeRecord(epsilon="0.5", delta="0"),
-        mechanism_file=MechanismFile(path=f"mechanisms/{name}.json", sha256="0" * 64),
-        output=output,
-    )

@@ -13,6 +13,9 @@ import pytest
 import yaml
 
 from dp_release_verify.digests import sha256
+from release.bundle.exports import registry
+from release.bundle.opened import open_public
+from release.bundle.tables.parquet import stated_facts
 from tests.bundle.tabulations.folders import Folder, census
 
 CONSTRAINTS = [
@@ -40,7 +43,7 @@ def test_every_file_is_described_once(folder: Folder) -> None:
     assert sorted(told) == sorted(files)
     assert len({one["name"] for one in resources(folder)}) == len(files)
     assert told[:3] == [f"data/census_{level}.parquet" for level in ("state", "county", "tract")]
-    assert told[-1] == "measurements/census_declared.parquet"
+    assert told[-1] == "data/census_declared.parquet"
     for one in resources(folder):
         data = (folder.public / one["path"]).read_bytes()
         assert one["bytes"] == len(data)
@@ -55,9 +58,7 @@ def test_columns_are_those_of_the_files(folder: Folder) -> None:
         assert [TYPES[field["type"]] for field in fields] == schema.types
         for field, column in zip(fields, schema, strict=True):
             assert field.get("constraints", {}).get("required", False) is not column.nullable
-            facts = {
-                name.decode(): value.decode() for name, value in (column.metadata or {}).items()
-            }
+            facts = stated_facts(schema, column.name)
             assert facts == {name: field[name] for name in facts}
             assert bool(facts) == (field["type"] != "string")
 
@@ -101,7 +102,7 @@ def test_a_package_with_declared_numbers_does_not_say_that_all_are_noisy(
 
 
 def test_the_registry_names_what_is_counted_and_what_is_not_protected(folder: Folder) -> None:
-    record = yaml.safe_load((folder.public / "registry.yaml").read_bytes())
+    record = yaml.safe_load(registry(open_public(folder.public)))
     assert record["basic"]["description"].endswith(": census")
     domain = record["dp_variant"]["data_domain"]
     assert domain == (
@@ -125,7 +126,7 @@ def test_the_registry_says_what_a_spec_pins_and_what_sql_is_trusted(tmp_path: Pa
     tables = [{"level": "tract", "margin": ["race", "age"], "share": "1"}]
     strategy = {"noise": "geometric", "tables": tables}
     folder = census(tmp_path / "public", strategy=strategy, where="age <> 'old'")
-    record = yaml.safe_load((folder.public / "registry.yaml").read_bytes())
+    record = yaml.safe_load(registry(open_public(folder.public)))
     justification = record["implementation"]["justification"]
     assert justification.endswith("; of census the spec says what is measured")
     details = record["privacy_loss"]["privacy_parameters_details"]

@@ -47,7 +47,7 @@ IMPOSSIBLE = {"impossible": {"race": ["b"], "age": ["young"]}}
 
 
 def published(draw: Draw) -> tuple[LevelNumbers, ...]:
-    return tabulated(draw.opened, draw.measured, draw.noises, draw.widths)
+    return tabulated(draw.opened, draw.measured, draw.noises, draw.widths).levels
 
 
 @st.composite

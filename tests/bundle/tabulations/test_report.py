@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from release.analysis.summary import summarise
 from release.bundle.report.long_tables import MAX_ROWS
 from release.bundle.report.page import report_html
-from release.bundle.report.summary import summarise
 from release.bundle.report.tabulation_picture import SizedTable, sizes_svg
 from release.bundle.report.tabulations import amount
 from release.bundle.tabulations.numbers import MarginNumbers
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 def page_of(folder: Folder) -> str:
-    return report_html(folder.record, (), folder.tabulations)
+    return report_html(folder.record, folder.spec, (), folder.tabulations)
 
 
 def rows_of(page: str, caption: str) -> list[list[str]]:
@@ -156,7 +156,7 @@ def test_what_rests_on_sql_is_asserted(tmp_path: Path) -> None:
     folder = census(tmp_path / "public", where="age <> 'old' and race < 'd'")
     (tabulation,) = folder.tabulations
     told = replace(tabulation, rests_on="census: that the engine evaluated its condition")
-    page = report_html(folder.record, (), (told,))
+    page = report_html(folder.record, folder.spec, (), (told,))
     assert "<li>census: that the engine evaluated its condition</li>" in page
     assert "provided that the conditions of the queries" in page
     assert "where <code>age &lt;&gt; &#39;old&#39; and race &lt; &#39;d&#39;</code>" in page

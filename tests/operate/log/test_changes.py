@@ -14,7 +14,7 @@ from release.operate.log.changes import changes, changes_since_last, predecessor
 def published(folder: Path, name: str, spec: dict[str, Any]) -> Path:
     public = folder / name
     public.mkdir()
-    (public / "spec.json").write_text(json.dumps(spec), "utf-8")
+    (public / "spec.yaml").write_text(json.dumps(spec), "utf-8")
     return public
 
 
@@ -86,7 +86,7 @@ def test_a_condition_of_another_day_is_a_change(tmp_path: Path) -> None:
 
 
 def test_a_neighbor_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
-    (published(tmp_path, "n-2024-01-04", {}) / "spec.json").write_bytes(b"\xff{")
+    (published(tmp_path, "n-2024-01-04", {}) / "spec.yaml").write_bytes(b"\xff{")
     after = published(tmp_path, "n-2024-01-05", night("2024-01-05"))
     assert changes_since_last(after) == (None, ())
     assert changes_since_last(tmp_path / "nowhere" / "n-2024-01-05") == (None, ())

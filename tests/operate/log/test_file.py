@@ -246,7 +246,7 @@ def test_a_release_of_the_ledger_without_a_line_shows(log: Path) -> None:
             date=date,
             kind="commit",
             release_id=name,
-            attestation=NOTHING,
+            sums=NOTHING,
         )
         for number, (name, date) in enumerate(
             [("old", first), ("a", "9999-01-01"), ("b", "9999-01-01"), ("c", "9999-01-01")]

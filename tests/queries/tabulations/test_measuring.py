@@ -167,7 +167,7 @@ def minor(age: int | None) -> str | None:
 
 
 def hash_of(row: Row, columns: list[str]) -> str:
-    """By which a row is compared with others of its unit (docs/design/format.md, 3.11)."""
+    """By which a row is compared with others of its unit (docs/design/spec.md)."""
     text = "small|"
     for value in (row["unit"], *(row[column] for column in columns)):
         text += "-" if value is None else f"{len(str(value))}:{value}"

@@ -1,0 +1,1 @@
+"""What stands in the files of a release: the question, the keys, the laws."""

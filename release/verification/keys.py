@@ -1,0 +1,38 @@
+"""The keys that an auditor trusts, from their texts or from files that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dp_release_verify.signatures import CURATOR, WITNESS, SignatureError, VerifierKey, read_key
+from release.errors import SpecError
+from release.records.signing import key_text
+
+
+def read_trusted(words: Iterable[str]) -> tuple[VerifierKey, ...]:
+    """The keys of curators.
+
+    Raises:
+        SpecError: a word is neither a key nor a file that holds one.
+    """
+    return _keys("--trust", words, CURATOR)
+
+
+def read_witnesses(words: Iterable[str]) -> tuple[VerifierKey, ...]:
+    """The keys of witnesses.
+
+    Raises:
+        SpecError: as :func:`read_trusted`.
+    """
+    return _keys("--witness", words, WITNESS)
+
+
+def _keys(field: str, words: Iterable[str], algorithm: int) -> tuple[VerifierKey, ...]:
+    keys = []
+    for word in words:
+        try:
+            keys.append(read_key(key_text(word), algorithm))
+        except (SignatureError, OSError, ValueError) as error:
+            # It may be the secret half, so it is not shown.
+            raise SpecError(field, "write name+hash+key, or the file that holds it") from error
+    return tuple(keys)

@@ -1,0 +1,179 @@
+"""What follows from the files of a release by the publisher's own programs, computed once more.
+
+Whoever has this software can say more than its files prove alone: that the spec for people asks
+what the record says was asked, that the whole numbers, intervals and errors of tabulations follow
+from the noisy counts, and that totals differ from the sums of their parts as noise makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+from dp_release_verify import forms
+from dp_release_verify.verdict import Finding
+from release.bundle.files.asked import asked_of
+from release.bundle.opened import KEYS, RECORD, SPEC, PublicRelease, open_public
+from release.errors import SpecError, VerificationError
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.mechanism import Mechanism
+from release.exact.tables.cone import coarsened
+from release.spec.query import PlainQuery
+from release.verification.residuals import (
+    CHANCE,
+    Released,
+    Residuals,
+    is_total_of,
+    no_residuals,
+    residuals,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from release.exact.domain import Codes
+    from release.spec.tabulations.opened import OpenTabulation, Table
+
+
+def reproduce(public: Path, *, has_noise: bool = True) -> list[Finding]:
+    """Compute once more what follows from the files of a release that was verified.
+
+    Without ``has_noise`` answers stand in for noisy ones, and residuals are not looked at.
+
+    Raises:
+        VerificationError: something else came out.
+    """
+    opened = open_public(public)
+    if SPEC not in opened.sums:
+        # A release need not have it; then there is nothing to compute from.
+        return []
+    findings = [_asked(opened)]
+    for place in range(len(opened.tabulations)):
+        findings += _tabulation(opened, place, has_noise=has_noise)
+    if has_noise:
+        findings += _residuals(opened)
+    return findings
+
+
+def _found(check: str, sentence: str, about: str = "") -> Finding:
+    return Finding(f"reproduced.{check}", "tested", about, sentence)
+
+
+def _asked(opened: PublicRelease) -> Finding:
+    """The spec for people asks what the record says."""
+    if forms.dumps(asked_of(opened.spec)) != forms.dumps(opened.record.asked):
+        raise VerificationError(SPEC, "asked", "another question", f"that of {RECORD}")
+    return _found("asked", f"{SPEC} asks what {RECORD} says")
+
+
+# ---- Residuals -----------------------------------------------------------------------------------
+
+
+def _residuals(opened: PublicRelease) -> Iterator[Finding]:
+    """Totals differ from the sums of their parts by as much noise as is declared."""
+    counts = []
+    for made in opened.made.queries:
+        query = opened.query(made.name)
+        # Of a committed law nothing is known to compare with.
+        if isinstance(query, PlainQuery) and query.counts_rows and made.mechanism is not None:
+            counts.append((query, made))
+    for total, parts in permutations(counts, 2):
+        if is_total_of(total[0], parts[0]):
+            yield from _judged(residuals(_released(opened, *total), _released(opened, *parts)))
+
+
+def _released(opened: PublicRelease, query: PlainQuery, made: forms.MadeQuery) -> Released:
+    mechanism = opened.mechanism(made)
+    if not isinstance(mechanism, Mechanism):
+        raise VerificationError(RECORD, made.name, "noise on a statistic", "noise on the count")
+    table = opened.table(made.name)
+    columns = [list(map(str, table.column(name).to_pylist())) for name in query.by]
+    keys = tuple(zip(*columns, strict=True)) if columns else ((),)
+    return Released(query, mechanism, keys, table.column("answer_code").to_numpy())
+
+
+def _judged(found: Residuals | None) -> Iterator[Finding]:
+    if found is None:
+        return
+    if found.chance < CHANCE:
+        raise VerificationError(
+            "data", "residuals", str(found), "as much noise as the mechanisms say"
+        )
+    yield _found("residuals", str(found))
+
+
+# ---- Tabulations ---------------------------------------------------------------------------------
+
+
+def _tabulation(opened: PublicRelease, place: int, *, has_noise: bool) -> Iterator[Finding]:
+    """All published numbers of a tabulation follow from its noisy counts."""
+    from release.bundle.tabulations.layout import level_table
+    from release.bundle.tabulations.numbers import tabulated
+
+    made, tabulation = opened.tabulations[place], _open(opened, place)
+    counts: dict[Table, Codes] = {}
+    mechanisms: dict[Table, IntegerMechanism] = {}
+    for entry in made.measured:
+        table = tabulation.table(entry.level, entry.margin)
+        mechanisms[table.table] = _noise_of(opened, tabulation, entry)
+        values = opened.table(entry.name).column("measured").to_numpy()
+        counts[table.table] = values.reshape(-1, table.margin.cells)
+    noises = {table: mechanism.noise for table, mechanism in mechanisms.items()}
+    found = tabulated(tabulation, counts, noises, tabulation.half_widths(noises))
+    for numbers, level in zip(found.levels, made.levels, strict=True):
+        expected, stated = level_table(tabulation, numbers), opened.table(level.file)
+        for column in expected.column_names:
+            if not stated.column(column).equals(expected.column(column)):
+                raise VerificationError(
+                    f"data/{level.file}.parquet",
+                    column,
+                    "other numbers",
+                    "what follows from the noisy counts",
+                )
+    yield _found("tables", "all numbers follow from the noisy counts", made.name)
+    if not has_noise:
+        return
+    for total, parts in permutations(made.measured, 2):
+        upper, lower = (tabulation.table(own.level, own.margin) for own in (total, parts))
+        if upper.level > lower.level or not lower.margin.refines(upper.margin):
+            continue
+        sums = coarsened(counts[lower.table], lower.margin, upper.margin)
+        for depth in range(lower.level, upper.level, -1):
+            sums = tabulation.named.areas.summed_up(depth, sums)
+        likely = mechanisms[upper.table].concentration() * mechanisms[lower.table].concentration()
+        differences = (counts[upper.table] - sums).reshape(-1)
+        yield from _judged(no_residuals((total.name, parts.name), differences, likely))
+
+
+def _noise_of(
+    opened: PublicRelease, tabulation: OpenTabulation, entry: forms.MadeTable
+) -> IntegerMechanism:
+    from release.bundle.files.laws import noise_of
+    from release.queries.tabulations.table_count import CENTER
+
+    law = opened.law(entry.mechanism)
+    if not isinstance(law, forms.IntegersLaw):
+        raise VerificationError(RECORD, entry.name, law.family, "noise on the integers")
+    return IntegerMechanism(noise_of(law.noise), 1 - 2 * CENTER, (), ())
+
+
+def _open(opened: PublicRelease, place: int) -> OpenTabulation:
+    """A tabulation with its areas and declared numbers, from the released files."""
+    from release.spec.tabulations.areas import nested
+    from release.spec.tabulations.open import with_areas, with_facts
+
+    declared, made = opened.spec.tabulations[place], opened.tabulations[place]
+    areas = (opened.keys().areas or {})[declared.name]
+    try:
+        named = nested(KEYS, areas.levels, [tuple(row) for row in areas.rows])
+        tabulation = with_areas(opened.spec, place, named)
+    except SpecError as error:
+        raise VerificationError(KEYS, "areas", str(error), "areas that nest") from error
+    facts: dict[Table, Codes] = {}
+    for table in tabulation.declared_tables:
+        if made.declared is None:
+            raise VerificationError(RECORD, "declared", "nothing", "declared numbers")
+        numbers = opened.table(made.declared).column("count").to_numpy()
+        facts[table.table] = numbers.reshape(-1, table.margin.cells)
+    return with_facts(tabulation, facts)

@@ -1,0 +1,1 @@
+— example.org/dp HTOPr1T6Y6U7BZ7ibcf1NcPg9eeHJRdGOviV9jj9yuW1fN+x8t5ecnEaddJQYtTM39JIjyPDn47n0I8cr/Z/bINJhg8=

@@ -1,1 +1,0 @@
-"""Tests of the verifier in one file, piece by piece."""
