@@ -7,7 +7,6 @@ of a run, the keys of commitments) is fixed for the same reason.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import datetime
 import io
@@ -274,8 +273,4 @@ def _masked(name: str, data: bytes) -> bytes:
     """A file without digests, commitments and signatures; the auditor's files are confidential."""
     if "/auditor/" in f"/{name}":
         return b"confidential"
-    if name.endswith("attestation.dsse.json"):
-        # Within base64 the pattern would find no digest.
-        for text in re.findall(rb'"payload":"([^"]*)"', data):
-            data = data.replace(text, _DIGEST.sub(b"#", base64.b64decode(text)))
     return _DIGEST.sub(b"#", data)
