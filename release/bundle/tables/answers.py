@@ -8,7 +8,6 @@ question and the form, and say for people what a column is.
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from release.bundle.metadata import field_facts
-from release.bundle.tables.parquet import parquet_bytes
+from release.bundle.tables.parquet import SHOWN, Facts, parquet_bytes
 from release.exact.domain import Codes
 from release.spec.declarations import ColumnType
 from release.spec.query import Query
@@ -46,7 +45,7 @@ def released_bytes(
     true answers lie around the published ones (module ``intervals``).
     """
     # docs/design/format.md, 4.3
-    schema, outcomes = released_schema(query, kinds, interval), outcomes.reshape(len(keys), -1)
+    schema, outcomes = _schema(query, kinds), outcomes.reshape(len(keys), -1)
     columns = []
     for place, column in enumerate(query.by):
         texts = list(map(itemgetter(place), keys))
@@ -61,7 +60,8 @@ def released_bytes(
     for name, drawn in zip(query.outcome_columns, outcomes.T, strict=True):
         columns.append(number_column(drawn, schema.field(name).type))
     entries = {"release_id": release_id, "query": query.name, "format": FORMAT}
-    return parquet_bytes(pa.Table.from_arrays(columns, schema=schema), entries)
+    table = pa.Table.from_arrays(columns, schema=schema)
+    return parquet_bytes(table, entries, _facts(query, interval))
 
 
 def _key_column(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
@@ -73,21 +73,15 @@ def _key_column(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
     return text_column(texts)
 
 
-def released_schema(
-    query: Query, kinds: Mapping[str, ColumnType], interval: str | None = None
-) -> pa.Schema:
-    """The columns of a released table; ``interval`` is said of the answer."""
+def _schema(query: Query, kinds: Mapping[str, ColumnType]) -> pa.Schema:
+    """The columns of a released table."""
     fields = []
     for column in query.by:
         kind = _KEY_KINDS.get(kinds[column], pa.string())
         fields.append(pa.field(column, kind, nullable=False))
-    parts = zip(query.columns, query.column_domains, field_facts(query), strict=True)
-    for name, part, facts in parts:
+    for name, part in zip(query.columns, query.column_domains, strict=True):
         kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
-        metadata = dict(zip(facts, map(_text, facts.values()), strict=True))
-        if interval is not None:
-            metadata["interval"] = interval
-        fields.append(pa.field(name, kind, nullable=False, metadata=metadata))
+        fields.append(pa.field(name, kind, nullable=False))
     # 32 bits hold the codes of all but the widest domains.
     is_wide = query.outcome_columns != ("answer_code",) or query.answers.size > 2**31
     for name in query.outcome_columns:
@@ -95,5 +89,10 @@ def released_schema(
     return pa.schema(fields)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _facts(query: Query, interval: str | None) -> Facts:
+    """What people are told of the answers; ``interval`` is said of each."""
+    facts = {}
+    for name, known in zip(query.columns, field_facts(query), strict=True):
+        own = {fact: known[fact] for fact in SHOWN if fact in known}
+        facts[name] = own if interval is None else own | {"interval": interval}
+    return facts

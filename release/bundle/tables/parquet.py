@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,18 +18,25 @@ FACTS = "PANDAS_ATTRS"
 """The entry with the facts of the columns, for people. Under this name pandas takes it for
 ``frame.attrs``; Polars and DuckDB show it among the entries of a file."""
 
-_SHOWN = ("title", "unit", "scale", "interval")
+SHOWN = ("title", "unit", "scale", "interval")
+"""What the facts say of a column, where it is known."""
+
+Facts: TypeAlias = Mapping[str, Mapping[str, str]]
+"""For people: what is known of each column that has something to say, by its name."""
 
 
-def parquet_bytes(table: pa.Table, entries: Mapping[str, str]) -> bytes:
+_NOTHING: Facts = {}
+
+
+def parquet_bytes(table: pa.Table, entries: Mapping[str, str], facts: Facts = _NOTHING) -> bytes:
     """The Parquet file of a table, with these entries of metadata and the facts of its columns."""
-    facts = facts_of(table.schema)
-    plain = pa.schema([field.remove_metadata() for field in table.schema])
-    table = table.cast(plain)
+    said = json.dumps({"fields": facts}, ensure_ascii=False)
+    # What a table that was read says of itself is not said again.
+    table = table.replace_schema_metadata()
     sink = io.BytesIO()
     writer = pq.ParquetWriter(
         sink,
-        plain,
+        table.schema,
         compression="gzip",
         use_dictionary=False,
         write_statistics=False,
@@ -37,7 +44,7 @@ def parquet_bytes(table: pa.Table, entries: Mapping[str, str]) -> bytes:
     )
     with writer:
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
-        writer.add_key_value_metadata({**entries, FACTS: json.dumps(facts, ensure_ascii=False)})
+        writer.add_key_value_metadata({**entries, FACTS: said})
     return sink.getvalue()
 
 
@@ -52,21 +59,10 @@ def source_of(data: bytes) -> pa.BufferReader:
     return pa.BufferReader(copy.getvalue())
 
 
-def facts_of(schema: pa.Schema) -> dict[str, Any]:
-    """What the metadata of the fields says of each column: title, unit, scale and interval."""
-    fields = {}
-    for field in schema:
-        metadata = {name.decode(): text.decode() for name, text in (field.metadata or {}).items()}
-        facts = {name: metadata[name] for name in _SHOWN if name in metadata}
-        if facts:
-            fields[field.name] = facts
-    return {"fields": fields}
-
-
 def stated_facts(schema: pa.Schema, column: str) -> dict[str, str]:
     """What a file that was read says of a column; nothing where that is not readable."""
     try:
         stated = json.loads((schema.metadata or {})[FACTS.encode()])["fields"][column]
-        return {name: str(stated[name]) for name in _SHOWN if name in stated}
+        return {name: str(stated[name]) for name in SHOWN if name in stated}
     except (ValueError, LookupError, TypeError):
         return {}

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from release.bundle.tables.parquet import parquet_bytes
-from release.bundle.tabulations.descriptions import COUNT, ESTIMATE, MEASURED
+from release.bundle.tabulations.descriptions import (
+    COUNT,
+    ESTIMATE,
+    INTERVAL_ENDS,
+    LEVEL,
+    MEASURED,
+    TITLES,
+)
 from release.bundle.tabulations.layout import counts_table, level_table
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
@@ -30,8 +39,9 @@ def declared_name(opened: OpenTabulation) -> str:
 
 def level_bytes(release_id: str, opened: OpenTabulation, numbers: LevelNumbers) -> bytes:
     """The file of the published numbers of a level."""
-    entries = metadata_of(release_id, level_name(opened, numbers.level))
-    return parquet_bytes(level_table(opened, numbers), entries)
+    return _bytes(
+        release_id, opened, level_name(opened, numbers.level), level_table(opened, numbers)
+    )
 
 
 def measured_bytes(
@@ -45,21 +55,36 @@ def measured_bytes(
 
     ``estimate`` is in millionths, of a table that no level publishes.
     """
-    entries = metadata_of(release_id, measured_name(opened, table))
     columns = {MEASURED: values}
     if estimate is not None:
         columns[ESTIMATE] = estimate
-    return parquet_bytes(counts_table(opened, table, columns), entries)
+    name = measured_name(opened, table)
+    return _bytes(release_id, opened, name, counts_table(opened, table, columns))
 
 
 def declared_bytes(
     release_id: str, opened: OpenTabulation, table: NamedMargin, values: Codes
 ) -> bytes:
     """The file of the declared numbers of a table; shape (areas, cells)."""
-    entries = metadata_of(release_id, declared_name(opened))
-    return parquet_bytes(counts_table(opened, table, {COUNT: values}), entries)
+    name = declared_name(opened)
+    return _bytes(release_id, opened, name, counts_table(opened, table, {COUNT: values}))
 
 
-def metadata_of(release_id: str, name: str) -> dict[str, str]:
-    """The entries in the metadata of a file; ``name`` is that of the file."""
-    return {"release_id": release_id, "query": name, "format": FORMAT}
+def _bytes(release_id: str, opened: OpenTabulation, name: str, table: pa.Table) -> bytes:
+    entries = {"release_id": release_id, "query": name, "format": FORMAT}
+    facts = {}
+    for field in table.schema:
+        # Areas and labels are texts, and may have any name.
+        if not pa.types.is_string(field.type):
+            facts[field.name] = _facts(field.name, opened.declared.units)
+    return parquet_bytes(table, entries, facts)
+
+
+def _facts(column: str, units: str | None) -> dict[str, str]:
+    """What people are told of a column of numbers."""
+    facts = {"title": TITLES[column]}
+    if units is not None:
+        facts["unit"] = units
+    if column in INTERVAL_ENDS:
+        facts["interval"] = LEVEL
+    return facts

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from release.bundle.tabulations.descriptions import ESTIMATE, INTERVAL_ENDS, LEVEL, TITLES
+from release.bundle.tabulations.descriptions import ESTIMATE
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
 from release.exact.tables.rounding import MILLION
@@ -123,7 +123,7 @@ def level_table(opened: OpenTabulation, numbers: LevelNumbers) -> pa.Table:
     # The names of the columns are those of the fields of MarginNumbers.
     for name in ("answer", "rounded", "low", "high", "standard_error"):
         columns[name] = _in_rows(list(map(attrgetter(name), numbers.margins)))
-    return _table(opened, level_keys(opened, numbers.level), columns)
+    return _table(level_keys(opened, numbers.level), columns)
 
 
 def counts_table(
@@ -138,7 +138,7 @@ def counts_table(
             millionths, ``"count"``.
     """
     values = {name: _in_rows([own]) for name, own in columns.items()}
-    return _table(opened, table_keys(opened, table), values)
+    return _table(table_keys(opened, table), values)
 
 
 def _in_rows(tables: Sequence[Codes]) -> Codes:
@@ -146,7 +146,7 @@ def _in_rows(tables: Sequence[Codes]) -> Codes:
     return np.concatenate(tables, axis=1).reshape(-1)
 
 
-def _table(opened: OpenTabulation, keys: Keys, numbers: Mapping[str, Codes]) -> pa.Table:
+def _table(keys: Keys, numbers: Mapping[str, Codes]) -> pa.Table:
     # The columns of docs/design/format.md, 4.4: keys first, in the order of the spec.
     columns = key_columns(keys)
     for name, values in numbers.items():
@@ -154,7 +154,7 @@ def _table(opened: OpenTabulation, keys: Keys, numbers: Mapping[str, Codes]) -> 
             columns.append(number_column(_of_millionths(values), pa.float64()))
         else:
             columns.append(number_column(values, pa.int64()))
-    return pa.Table.from_arrays(columns, schema=schema_of(keys, numbers, opened.declared.units))
+    return pa.Table.from_arrays(columns, schema=_schema(keys, numbers))
 
 
 def _of_millionths(values: Codes) -> NDArray[np.float64]:
@@ -166,24 +166,13 @@ def _of_millionths(values: Codes) -> NDArray[np.float64]:
     return np.array([value / MILLION for value in values.tolist()])
 
 
-def schema_of(keys: Keys, numbers: Iterable[str], units: str | None) -> pa.Schema:
-    """The columns of a file.
-
-    Args:
-        keys: the rows.
-        numbers: the names of the columns of numbers.
-        units: what is counted.
-    """
+def _schema(keys: Keys, numbers: Iterable[str]) -> pa.Schema:
+    """The columns of a file, with these columns of numbers."""
     fields = [pa.field(level, pa.string(), nullable=False) for level in keys.levels]
     for name in keys.labels:
         is_partial = any(name not in margin.names for margin in keys.margins)
         fields.append(pa.field(name, pa.string(), nullable=is_partial))
     for name in numbers:
         kind = pa.float64() if name in _IN_MILLIONTHS else pa.int64()
-        facts = {"title": TITLES[name]}
-        if units is not None:
-            facts["unit"] = units
-        if name in INTERVAL_ENDS:
-            facts["interval"] = LEVEL
-        fields.append(pa.field(name, kind, nullable=False, metadata=facts))
+        fields.append(pa.field(name, kind, nullable=False))
     return pa.schema(fields)
