@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dp_release_verify import forms
 from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
@@ -19,6 +19,9 @@ from release.exact.statistics.mechanism import StatisticMechanism
 from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.query import Query
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Stands for the error where the mechanism depends on the table."""
@@ -213,14 +216,11 @@ def summarise(public: Path) -> Summary:
     """
     opened = open_public(public)
     total = opened.made.total
-    tabulations = []
-    for place in range(len(opened.tabulations)):
-        tabulations.append(_tabulation(opened, place))
     return Summary(
         opened,
         tuple(_query(opened, made) for made in opened.made.queries),
         public / "report.html",
-        tuple(tabulations),
+        _tabulations(opened),
         cautions(opened.spec, total.epsilon, total.delta),
     )
 
@@ -237,19 +237,28 @@ def _query(opened: PublicRelease, made: forms.MadeQuery) -> QuerySummary:
     return QuerySummary(query, made, family, accuracy, unit, near)
 
 
-def _tabulation(opened: PublicRelease, place: int) -> TabulationSummary:
-    """A tabulation, with the mean standard error of its tables, as its spec weighs them."""
+def _tabulations(opened: PublicRelease) -> tuple[TabulationSummary, ...]:
+    """The tabulations; the file of every level is read."""
     from release.analysis.tables import list_tables
-    from release.bundle.files.laws import noise_of
+
+    if not opened.tabulations:
+        return ()
+    tables = list_tables(opened)
+    found = []
+    for place, made in enumerate(opened.tabulations):
+        found.append(_tabulation(opened, place, tables[tables["tabulation"] == made.name]))
+    return tuple(found)
+
+
+def _tabulation(opened: PublicRelease, place: int, own: pd.DataFrame) -> TabulationSummary:
+    """A tabulation, with the mean standard error of its tables, as its spec weighs them.
+
+    ``own`` lists its tables (:func:`release.analysis.tables.list_tables`).
+    """
     from release.bundle.tabulations.entries import family_of
 
     made, declared = opened.tabulations[place], opened.spec.tabulations[place]
     asked = (opened.record.asked.tabulations or [])[place]
-    noises = []
-    for table in made.measured:
-        noises.append(noise_of(opened.law(table.mechanism).noise))
-    frame = list_tables(opened)
-    own = frame[frame["tabulation"] == made.name]
     weights = [float(declared.importance.get(level, Fraction(1))) for level in own["level"]]
     error = float((own["mean_standard_error"] * weights).sum() / sum(weights))
     return TabulationSummary(
@@ -258,6 +267,6 @@ def _tabulation(opened: PublicRelease, place: int) -> TabulationSummary:
         declared.units or "rows",
         dict(zip(own["level"], own["areas"].tolist(), strict=True)),
         int(own["cells"].sum()),
-        family_of(noises),
+        family_of(list(map(opened.noise, made.measured))),
         error,
     )

@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 
 from dp_release_verify import canonical, forms
-from release.bundle.files.laws import noise_of
 from release.bundle.opened import PublicRelease
 from release.bundle.statements import (
     ENFORCED_BY,
@@ -159,8 +158,7 @@ def _mechanism(opened: PublicRelease, made: forms.MadeQuery) -> str:
 
 
 def _noise(opened: PublicRelease, tabulation: forms.MadeTabulation) -> str:
-    laws = [opened.law(table.mechanism) for table in tabulation.measured]
-    family = family_of([noise_of(law.noise) for law in laws])
+    family = family_of(list(map(opened.noise, tabulation.measured)))
     return mechanism_text(tabulation.name, family, len(tabulation.measured))
 
 

@@ -12,11 +12,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_release_verify import canonical, forms
+from dp_release_verify import forms
 from dp_release_verify.digests import SUMS, sha256
 from dp_release_verify.errors import Refused
-from release.bundle.files.laws import AnyMechanism, mechanism_of
+from release.bundle.files.laws import AnyMechanism, mechanism_of, noise_of
 from release.errors import SpecError, VerificationError
+from release.exact.integers.noise import IntegerNoise
 from release.queries.read import parse_spec
 from release.spec.model import Spec
 from release.spec.query import Query
@@ -102,9 +103,20 @@ class PublicRelease:
         """
         file = f"mechanisms/{name}.json"
         try:
-            return forms.read(forms.Law, file, canonical.loads(file, self.read(file)))
+            return forms.loads(forms.Law, file, self.read(file))
         except Refused as error:
             raise as_failure(error) from error
+
+    def noise(self, measured: forms.MadeTable) -> IntegerNoise:
+        """The noise on a measured table.
+
+        Raises:
+            VerificationError: its file holds no noise on the integers.
+        """
+        law = self.law(measured.mechanism)
+        if not isinstance(law, forms.IntegersLaw):
+            raise VerificationError(RECORD, measured.name, law.family, "noise on the integers")
+        return noise_of(law.noise)
 
     def keys(self) -> forms.Keys:
         """All key sets and areas.

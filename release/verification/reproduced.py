@@ -8,8 +8,8 @@ from the noisy counts, and that totals differ from the sums of their parts as no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
-from typing import TYPE_CHECKING
+from itertools import chain, permutations
+from typing import TYPE_CHECKING, TypeAlias
 
 from dp_release_verify import forms
 from dp_release_verify.verdict import Finding
@@ -19,6 +19,7 @@ from release.errors import SpecError, VerificationError
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.tables.cone import coarsened
+from release.spec.named import by_name
 from release.spec.query import PlainQuery
 from release.verification.residuals import (
     CHANCE,
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from release.exact.domain import Codes
+    from release.exact.integers.noise import IntegerNoise
     from release.spec.tabulations.opened import OpenTabulation, Table
+
+    Counts: TypeAlias = dict[Table, Codes]
+    Noises: TypeAlias = dict[Table, IntegerNoise]
 
 
 def reproduce(public: Path, *, has_noise: bool = True) -> list[Finding]:
@@ -72,15 +77,23 @@ def _asked(opened: PublicRelease) -> Finding:
 
 def _residuals(opened: PublicRelease) -> Iterator[Finding]:
     """Totals differ from the sums of their parts by as much noise as is declared."""
-    counts = []
+    counts: dict[str, PlainQuery] = {}
+    made_of = by_name(opened.made.queries)
     for made in opened.made.queries:
         query = opened.query(made.name)
         # Of a committed law nothing is known to compare with.
         if isinstance(query, PlainQuery) and query.counts_rows and made.mechanism is not None:
-            counts.append((query, made))
+            counts[made.name] = query
+    pairs = []
     for total, parts in permutations(counts, 2):
-        if is_total_of(total[0], parts[0]):
-            yield from _judged(residuals(_released(opened, *total), _released(opened, *parts)))
+        if is_total_of(counts[total], counts[parts]):
+            pairs.append((total, parts))
+    # A total of many counts is read once, and a count of no pair is not.
+    released = {}
+    for name in dict.fromkeys(chain.from_iterable(pairs)):
+        released[name] = _released(opened, counts[name], made_of[name])
+    for total, parts in pairs:
+        yield from _judged(residuals(released[total], released[parts]))
 
 
 def _released(opened: PublicRelease, query: PlainQuery, made: forms.MadeQuery) -> Released:
@@ -107,19 +120,31 @@ def _judged(found: Residuals | None) -> Iterator[Finding]:
 
 
 def _tabulation(opened: PublicRelease, place: int, *, has_noise: bool) -> Iterator[Finding]:
-    """All published numbers of a tabulation follow from its noisy counts."""
+    """What follows from the noisy counts of a tabulation."""
+    made, tabulation = opened.tabulations[place], _open(opened, place)
+    counts: Counts = {}
+    noises: Noises = {}
+    for entry in made.measured:
+        table = tabulation.table(entry.level, entry.margin)
+        noises[table.table] = opened.noise(entry)
+        values = opened.table(entry.name).column("measured").to_numpy()
+        counts[table.table] = values.reshape(-1, table.margin.cells)
+    yield _numbers(opened, made, tabulation, counts, noises)
+    if has_noise:
+        yield from _residuals_of_counts(made, tabulation, counts, noises)
+
+
+def _numbers(
+    opened: PublicRelease,
+    made: forms.MadeTabulation,
+    tabulation: OpenTabulation,
+    counts: Counts,
+    noises: Noises,
+) -> Finding:
+    """All published numbers follow from the noisy counts."""
     from release.bundle.tabulations.layout import level_table
     from release.bundle.tabulations.numbers import tabulated
 
-    made, tabulation = opened.tabulations[place], _open(opened, place)
-    counts: dict[Table, Codes] = {}
-    mechanisms: dict[Table, IntegerMechanism] = {}
-    for entry in made.measured:
-        table = tabulation.table(entry.level, entry.margin)
-        mechanisms[table.table] = _noise_of(opened, tabulation, entry)
-        values = opened.table(entry.name).column("measured").to_numpy()
-        counts[table.table] = values.reshape(-1, table.margin.cells)
-    noises = {table: mechanism.noise for table, mechanism in mechanisms.items()}
     found = tabulated(tabulation, counts, noises, tabulation.half_widths(noises))
     for numbers, level in zip(found.levels, made.levels, strict=True):
         expected, stated = level_table(tabulation, numbers), opened.table(level.file)
@@ -131,9 +156,18 @@ def _tabulation(opened: PublicRelease, place: int, *, has_noise: bool) -> Iterat
                     "other numbers",
                     "what follows from the noisy counts",
                 )
-    yield _found("tables", "all numbers follow from the noisy counts", made.name)
-    if not has_noise:
-        return
+    return _found("tables", "all numbers follow from the noisy counts", made.name)
+
+
+def _residuals_of_counts(
+    made: forms.MadeTabulation, tabulation: OpenTabulation, counts: Counts, noises: Noises
+) -> Iterator[Finding]:
+    """Noisy totals are hardly ever the sums of noisy parts."""
+    from release.queries.tabulations.table_count import CENTER
+
+    likeliest = {}
+    for table, noise in noises.items():
+        likeliest[table] = IntegerMechanism(noise, 1 - 2 * CENTER, (), ()).concentration()
     for total, parts in permutations(made.measured, 2):
         upper, lower = (tabulation.table(own.level, own.margin) for own in (total, parts))
         if upper.level > lower.level or not lower.margin.refines(upper.margin):
@@ -141,21 +175,9 @@ def _tabulation(opened: PublicRelease, place: int, *, has_noise: bool) -> Iterat
         sums = coarsened(counts[lower.table], lower.margin, upper.margin)
         for depth in range(lower.level, upper.level, -1):
             sums = tabulation.named.areas.summed_up(depth, sums)
-        likely = mechanisms[upper.table].concentration() * mechanisms[lower.table].concentration()
+        likely = likeliest[upper.table] * likeliest[lower.table]
         differences = (counts[upper.table] - sums).reshape(-1)
         yield from _judged(no_residuals((total.name, parts.name), differences, likely))
-
-
-def _noise_of(
-    opened: PublicRelease, tabulation: OpenTabulation, entry: forms.MadeTable
-) -> IntegerMechanism:
-    from release.bundle.files.laws import noise_of
-    from release.queries.tabulations.table_count import CENTER
-
-    law = opened.law(entry.mechanism)
-    if not isinstance(law, forms.IntegersLaw):
-        raise VerificationError(RECORD, entry.name, law.family, "noise on the integers")
-    return IntegerMechanism(noise_of(law.noise), 1 - 2 * CENTER, (), ())
 
 
 def _open(opened: PublicRelease, place: int) -> OpenTabulation:

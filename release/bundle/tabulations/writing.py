@@ -58,9 +58,7 @@ def write_tabulation(
     data = public / "data"
     for own in measured:
         table = opened.table(own.query.level, own.query.margin)
-        estimate = None
-        if not opened.declared.publishes(own.query.level, own.query.margin):
-            estimate = found.estimates[table.table]
+        estimate = found.estimates.get(table.table)
         written = measured_bytes(release_id, opened, table, own.counts, estimate)
         write(data / f"{own.query.name}.parquet", written)
     declared = None
