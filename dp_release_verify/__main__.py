@@ -10,23 +10,23 @@ from pathlib import Path
 from dp_release_verify.checks import EVIDENCE, verify
 from dp_release_verify.errors import WrongCall
 from dp_release_verify.provenance import Trust
-from dp_release_verify.signatures import CURATOR, WITNESS, SignatureError, VerifierKey, read_key
+from dp_release_verify.signatures import (
+    CURATOR,
+    WITNESS,
+    SignatureError,
+    VerifierKey,
+    key_text,
+    read_key,
+)
 from dp_release_verify.verdict import WRONG_CALL, Verdict, escaped
-
-_LONGEST_KEY = 2**14
 
 
 def _keys(words: list[str], algorithm: int) -> tuple[VerifierKey, ...]:
     """Each key is its text, or the file that holds it."""
     found = []
     for word in words:
-        path = Path(word)
         try:
-            text = word
-            if path.is_file():
-                with path.open("rb") as file:
-                    text = file.read(_LONGEST_KEY).decode("ascii")
-            found.append(read_key(text, algorithm))
+            found.append(read_key(key_text(word), algorithm))
         except (SignatureError, OSError, ValueError) as error:
             # It may be the secret half, so it is not shown.
             raise WrongCall("--trust, --witness: write name+hint+base64, or its file") from error

@@ -17,7 +17,9 @@ SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
 PROOF = "ledger.proof"
 AUDIT = "audit.json"
-BESIDE = (SUMS, SIGNATURE, PROOF)
+SIGNED = (SIGNATURE, PROOF)
+"""What is added once SHA256SUMS is there, by who signs."""
+BESIDE = (SUMS, *SIGNED)
 """What stands beside the files that SHA256SUMS lists."""
 
 INFORMATIVE = ("report.html", "datapackage.json", "spec.yaml")

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from dp_release_verify.digests import decoded, encoded
@@ -142,6 +143,24 @@ class VerifierKey:
             check_ed25519(self.raw, message, signature)
         except SignatureError as error:
             raise SignatureError(f"not signed by {self}: {error}") from error
+
+
+LONGEST_KEY = 2**14
+"""Bytes of a key file at most: ours have 119, and a path may lead to anything, as /dev/zero."""
+
+
+def key_text(text: str) -> str:
+    """The text of a key, or the beginning of the file of this path.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is not ASCII.
+    """
+    # What is the path of a file is read: a key in text, with its hash and its "+", is hardly one.
+    path = Path(text)
+    if not path.is_file():
+        return text
+    with path.open("rb") as file:
+        return file.read(LONGEST_KEY).decode("ascii")
 
 
 def read_key(text: str, algorithm: int = CURATOR) -> VerifierKey:

@@ -18,7 +18,6 @@ is the task of :func:`release.verification.verifier.verify`.
 
 from __future__ import annotations
 
-import datetime
 import math
 import warnings
 from collections.abc import Sequence
@@ -30,7 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_release_verify import forms
-from release.analysis.combined import Combined, difference_of, ranks_of, ratio_of, total_of
+from release.analysis.combined import (
+    Combined,
+    Key,
+    KeyValue,
+    difference_of,
+    ranks_of,
+    ratio_of,
+    total_of,
+)
 from release.analysis.intervals import (
     AddedNoise,
     CellNoise,
@@ -61,10 +68,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Floats: TypeAlias = NDArray[np.float64]
-KeyValue: TypeAlias = str | int | datetime.date
-Key: TypeAlias = tuple[KeyValue, ...]
-CellKey: TypeAlias = Key | KeyValue
-"""The values of the key columns of a cell; of one column its value alone."""
+Keys: TypeAlias = tuple[tuple[KeyValue, ...], ...]
+"""The values of the key columns, of each cell."""
 
 _ROUNDING = 1e-12
 """Posterior masses nearer than that count as equal, so that rounding breaks no tie."""
@@ -112,11 +117,11 @@ class Estimates:
 
     cells: tuple[Estimate, ...]
     by: tuple[str, ...]
-    keys: tuple[Key, ...]
+    keys: Keys
     noise: CellNoise | None = field(default=None, compare=False, repr=False)
     shared: str = field(default="", compare=False, repr=False)
 
-    def sum(self, keys: Sequence[CellKey] | None = None, *, level: float = 0.95) -> Combined:
+    def sum(self, keys: Sequence[Key] | None = None, *, level: float = 0.95) -> Combined:
         """The sum of the true answers of these cells, or of all, with an interval.
 
         A UserWarning is given where one unit may be counted in several cells: the sum is then more
@@ -130,7 +135,7 @@ class Estimates:
             warnings.warn(self.shared, stacklevel=2)
         return total_of(self, keys, level)
 
-    def difference(self, first: CellKey, second: CellKey, *, level: float = 0.95) -> Combined:
+    def difference(self, first: Key, second: Key, *, level: float = 0.95) -> Combined:
         """The true answer of the cell ``first`` less that of ``second``, with an interval.
 
         Raises:
@@ -139,7 +144,7 @@ class Estimates:
         return difference_of(self, first, second, level)
 
     def ratio(
-        self, above: CellKey, below: CellKey, *, of: Estimates | None = None, level: float = 0.95
+        self, above: Key, below: Key, *, of: Estimates | None = None, level: float = 0.95
     ) -> Combined:
         """The true answer of the cell ``above`` over that of ``below``, with an interval.
 
@@ -634,9 +639,7 @@ def zero_chances(release: PublicRelease, made: forms.MadeQuery) -> Floats | None
     return chances_of_zero(query, mechanism, codes[:, 0])
 
 
-def _released(
-    release: PublicRelease, query: Query, drawn: tuple[str, ...]
-) -> tuple[tuple[Key, ...], Codes]:
+def _released(release: PublicRelease, query: Query, drawn: tuple[str, ...]) -> tuple[Keys, Codes]:
     """The keys, and the columns ``drawn``, shape (cells, columns)."""
     table = release.table(query.name)
     for name in (*query.by, *drawn):

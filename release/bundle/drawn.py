@@ -23,7 +23,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from dp_release_verify import canonical as canonical_json
 from dp_release_verify import forms
 from dp_release_verify.digests import sha256
 from release.budget.caps import Rule
@@ -366,8 +365,8 @@ class Draw:
 
     def _mechanism(self, spec_file: SpecFile, query: Query, name: str) -> AnyMechanism:
         file = f"mechanisms/{name}.json"
-        plain = canonical_json.loads(file, (self.folder / PUBLIC / file).read_bytes())
-        return mechanism_of(spec_file.spec, query, forms.read(forms.Law, file, plain))
+        law = forms.loads(forms.Law, file, (self.folder / PUBLIC / file).read_bytes())
+        return mechanism_of(spec_file.spec, query, law)
 
 
 def _guarantee(record: FoundRecord) -> GuaranteeSpec:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from dp_release_verify import canonical, forms
+from dp_release_verify import forms
 from dp_release_verify.digests import commit
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
@@ -161,4 +161,4 @@ class _Writer:
             covered.sensitivity,
         )
         write(self._auditor / f"{query.name}.json", forms.dumps(opened), 0o600)
-        return commit(key, canonical.dumps(forms.plain(covered)))
+        return commit(key, forms.dumps(covered))

@@ -39,7 +39,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from dp_release_verify import forms
-from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, sha256
+from dp_release_verify.digests import PROOF, SIGNATURE, SIGNED, SUMS, sha256
 from release.budget.entries import AbortReason
 from release.budget.ledger import (
     Ledger,
@@ -480,7 +480,7 @@ class Publication:
         if self.ledger is not None and self.ledger.commitment(self.release_id) is not None:
             # Committed after it was verified: what is left to do is to show it.
             return
-        for name in (SIGNATURE, PROOF):
+        for name in SIGNED:
             (public / name).unlink(missing_ok=True)
         try:
             self._verifying(public, auditor)

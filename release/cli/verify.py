@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from release.cli import options as opt
-from release.cli.console import echo, is_verbose, print_changes, print_json, working
+from release.cli.console import echo, print_changes, print_json, print_verdict, working
 from release.errors import ReleaseError, SpecError
 from release.verification.evidence import Required, Trust
 
@@ -72,8 +72,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     if as_json:
         print_json(verdict.plain())
     else:
-        for line in verdict.lines(verbose=is_verbose()):
-            echo(line)
+        print_verdict(verdict)
         name = folders[0].resolve().name
         if verdict.release_id not in ("", name):
             echo(f"the folder {name} holds the release {verdict.release_id}")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, sha256
+from dp_release_verify.digests import SIGNED, SUMS, sha256
 from release.budget.claims import Newest
 from release.budget.ledger import (
     CHECKPOINT,
@@ -62,7 +62,7 @@ def deliver(public: Path, store: Store) -> bool:
     sums = _local(public / SUMS)
     if _has(store, name, sums):
         return False
-    signatures = [file for file in (SIGNATURE, PROOF) if (public / file).exists()]
+    signatures = [file for file in SIGNED if (public / file).exists()]
     # The sums come last: a release counts as delivered once they are there.
     files = [*digests_of(sums), *signatures, SUMS]
     if store.renames:
@@ -367,7 +367,7 @@ def _fetch(store: Store, name: str, sums: bytes, folder: Path) -> None:
                 raise StorageError(f"{store.label}: {name}/{file} does not match its sum")
             write(folder / file, data)
         # No sum stands for these: the verifier checks what they sign.
-        for file in (SIGNATURE, PROOF):
+        for file in SIGNED:
             signature = store.read(f"{_PUBLIC}/{name}/{file}")
             if signature is not None:
                 write(folder / file, signature)

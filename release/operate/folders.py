@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dp_release_verify.digests import PROOF, SIGNATURE, SUMS, sha256
+from dp_release_verify.digests import BESIDE, SUMS, sha256
 from release.budget.ledger import CHECKPOINT, Replayed, newest
 from release.bundle.publish import LEDGER, is_at_work
 from release.errors import ReleaseError
@@ -78,7 +78,7 @@ def _changed(public: Path) -> list[str]:
             differences.append(f"{name} is missing or changed")
     files = filter(Path.is_file, public.rglob("*"))
     present = {str(path.relative_to(public)) for path in files}
-    for name in sorted(present - digests.keys() - {SUMS, SIGNATURE, PROOF}):
+    for name in sorted(present - digests.keys() - set(BESIDE)):
         differences.append(f"{name} was added")
     return differences
 

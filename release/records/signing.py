@@ -14,20 +14,17 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dp_release_verify.digests import decoded, encoded
-from dp_release_verify.signatures import SUMS_WORD, SignatureError, split_note
+from dp_release_verify.signatures import SUMS_WORD, SignatureError, key_text, split_note
 from release.errors import SpecError
 
 # The parts of a verifier key are joined by "+", so a name has none.
 _NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)
-LONGEST_KEY = 2**14
-"""Bytes of a key file at most: ours have 119, and a path may lead to anything, as /dev/zero."""
 _UNKNOWN_KEY = "signed by a key that is not known here"
 
 
@@ -113,20 +110,6 @@ def read_public_key(text: str) -> PublicKey:
         return PublicKey.of(key_text(text))
     except (SignatureError, OSError, ValueError) as error:
         raise SpecError("--trust", "write name+hash+key, or the file that holds it") from error
-
-
-def key_text(text: str) -> str:
-    """The text of a key, or the beginning of the file of this path.
-
-    Raises:
-        OSError, ValueError: the file cannot be read, or is not ASCII.
-    """
-    # What is the path of a file is read: a key in text, with its hash and its "+", is hardly one.
-    path = Path(text)
-    if not path.is_file():
-        return text
-    with path.open("rb") as file:
-        return file.read(LONGEST_KEY).decode("ascii")
 
 
 def sign_note(text: str, signer: Signer, name: str) -> str:

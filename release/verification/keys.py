@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dp_release_verify.signatures import CURATOR, WITNESS, SignatureError, VerifierKey, read_key
+from dp_release_verify.signatures import (
+    CURATOR,
+    WITNESS,
+    SignatureError,
+    VerifierKey,
+    key_text,
+    read_key,
+)
 from release.errors import SpecError
-from release.records.signing import key_text
 
 
 def read_trusted(words: Iterable[str]) -> tuple[VerifierKey, ...]:

@@ -22,7 +22,7 @@ from release.operate.findings import Level
 from release.operate.operations import Place, Run, abandon, left_behind, release_due
 from release.operate.schedule import Became, Schedule, periods_of
 from release.pipeline import Options, run_release
-from release.records.keys.cosignatures import cosignatures, read_witness_key
+from release.records.keys.cosignatures import WitnessKey, cosignatures
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.signing import read_public_key
@@ -201,7 +201,7 @@ def test_a_witness_of_another_office_signs_the_ledger(office: Office) -> None:
     printed = office.run("ledger", "cosign", "one/ledger", *arguments)
     signed, witness = printed.splitlines()
     assert signed == "signed   2 entries"
-    key = read_witness_key(witness.removeprefix("witness  "))
+    key = WitnessKey.of(witness.removeprefix("witness  "))
     note = (office.folder / "one" / "ledger" / CHECKPOINT).read_text("utf-8")
     assert [line.name for line in cosignatures(note, (key,))] == ["witness.example/w"]
     office.run("ledger", "check", "--out", "one")

@@ -16,11 +16,11 @@ from release.records.keys.cosignatures import (
     WitnessKey,
     cosignatures,
     cosigned,
-    read_witness_key,
     witness_key,
 )
 from release.records.keys.files import FileSigner
 from release.records.signing import PublicKey, open_note, sign_note
+from release.verification.keys import read_witnesses
 
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 WITNESS, CURATOR = FileSigner(PRIVATE), FileSigner(Ed25519PrivateKey.from_private_bytes(bytes(32)))
@@ -76,7 +76,9 @@ def test_a_witness_key_has_a_text_of_its_own() -> None:
     raw = PRIVATE.public_key().public_bytes_raw()
     assert (name, base64.b64decode(key)) == (NAME, b"\x04" + raw)
     assert hint == hashlib.sha256(NAME.encode() + b"\n\x04" + raw).hexdigest()[:8]
-    assert read_witness_key(str(KEY)) == WitnessKey.of(f"{KEY}\n") == KEY
+    assert WitnessKey.of(f"{KEY}\n") == KEY
+    (key_read,) = read_witnesses([str(KEY)])
+    assert (key_read.name, key_read.raw, key_read.algorithm) == (KEY.name, KEY.raw, 4)
     with pytest.raises(SignatureError):
         PublicKey.of(str(KEY))
 
@@ -89,7 +91,7 @@ def test_what_is_no_witness_key_is_refused(text: str) -> None:
     with pytest.raises(SignatureError):
         WitnessKey.of(text)
     with pytest.raises(SpecError, match=r"--witness: write name\+hash\+key"):
-        read_witness_key(text)
+        read_witnesses([text])
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from dp_release_verify.digests import encoded
 from dp_release_verify.signatures import SignatureError, split_note
-from release.errors import SpecError
-from release.records.signing import PublicKey, Signer, key_text
+from release.records.signing import PublicKey, Signer
 
 
 class WitnessKey(PublicKey):
@@ -30,18 +29,6 @@ def witness_key(signer: Signer, name: str) -> WitnessKey:
         SignatureError: the name is none.
     """
     return WitnessKey(name, signer.public(name).raw)
-
-
-def read_witness_key(text: str) -> WitnessKey:
-    """A witness key, from its text or from the path of a file that holds the text.
-
-    Raises:
-        SpecError: the text is neither.
-    """
-    try:
-        return WitnessKey.of(key_text(text))
-    except (SignatureError, OSError, ValueError) as error:
-        raise SpecError("--witness", "write name+hash+key, or the file that holds it") from error
 
 
 @dataclass(frozen=True)

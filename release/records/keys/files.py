@@ -23,9 +23,10 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from dp_release_verify.signatures import LONGEST_KEY
 from release.errors import SpecError, StorageError
 from release.records.files import storage_errors, write_file
-from release.records.signing import LONGEST_KEY, PublicKey
+from release.records.signing import PublicKey
 
 _ENCRYPTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
 OPENED_BY = "DP_RELEASE_PASSPHRASE"
