@@ -134,7 +134,6 @@ class Verdict:
 
 
 _NOUNS = {
-    "asked.one_row": ("condition", "conditions"),
     "mechanism.guarantee": ("law", "laws"),
     "mechanism.opened": ("opened law", "opened laws"),
     "charges.query": ("charge", "charges"),
@@ -145,7 +144,8 @@ _NOUNS = {
 
 def _counted(names: list[str]) -> str:
     """The proved checks that a reader asks for first, with how many there are of each."""
-    parts = []
+    # One finding stands for all conditions, so it is no number of them.
+    parts = ["conditions"] if "asked.one_row" in names else []
     for name, (one, many) in _NOUNS.items():
         count = names.count(name)
         if count:
