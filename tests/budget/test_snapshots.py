@@ -35,7 +35,6 @@ from release.budget.ledger import (
     skip,
     withdraw,
 )
-from release.budget.snapshots import snapshot as snapshots
 from release.budget.snapshots.names import CHARGED, PUBLIC, SKIPPED, WITHDRAWN, PastNames
 from release.budget.snapshots.snapshot import SNAPSHOT, read_recent, snapshot_of, state_body
 from release.budget.state import entry_file
@@ -285,11 +284,6 @@ def test_a_kill_at_any_step_of_a_snapshot_loses_nothing(ledger: Ledger) -> None:
             ledger.append(make)
         assert f"k{release}" in read_ledger(ledger.folder).state.running
     assert killed > 20
-
-
-def test_every_is_what_the_page_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "design" / "format.md").read_text("utf-8")
-    assert f"every {snapshots.EVERY} entries" in page
 
 
 @pytest.mark.parametrize("kind", ["folder", "objects"])

@@ -415,7 +415,7 @@ def test_a_trees_columns_are_those_that_it_uses() -> None:
 
 
 def test_each_function_is_in_the_documentation() -> None:
-    page = (PROJECT / "docs" / "design" / "format.md").read_text("utf-8")
+    page = (PROJECT / "docs" / "design" / "spec.md").read_text("utf-8")
     assert table() in page
     assert set(SPELLINGS.values()) <= set(FUNCTIONS)
     for spelling in SPELLINGS:

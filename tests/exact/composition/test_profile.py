@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from release.exact.channel import Channel
 from release.exact.composition.distribution import UNIT, LossDistribution
 from release.exact.composition.profile import (
-    MOST_COMPARED,
     MOST_LOSSES,
     Profile,
     largest,
@@ -36,7 +35,6 @@ from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums, geometric_noise
-from tests.conftest import PROJECT
 from tests.exact.composition.exponential import exponential
 from tests.hockey_stick import HAIR, hockey_stick, standing
 
@@ -544,9 +542,3 @@ def test_every_digit_of_the_factor_of_a_step_counts(step: str) -> None:
         mass = factor.limit_denominator(10**size).denominator
         found = profile_of_distribution(LossDistribution(loss, loss, (mass,), 0), loss)
         assert found.values == (mass - floor(mass * factor), 0)
-
-
-def test_a_profile_is_rough_from_as_many_pairs_on_as_the_format_says() -> None:
-    text = (PROJECT / "docs" / "design" / "format.md").read_text("utf-8")
-    assert "that is\n  more than 3·10⁵, or the comparisons of step 32" in text
-    assert MOST_COMPARED == 300_000
