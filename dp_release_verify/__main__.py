@@ -18,7 +18,7 @@ from dp_release_verify.signatures import (
     key_text,
     read_key,
 )
-from dp_release_verify.verdict import WRONG_CALL, Verdict, escaped
+from dp_release_verify.verdict import WRONG_CALL, Verdict, escaped, worst
 
 
 def _keys(words: list[str], algorithm: int) -> tuple[VerifierKey, ...]:
@@ -82,14 +82,6 @@ def _show(verdicts: list[Verdict], *, as_json: bool, verbose: bool) -> None:
         text = "\n".join(line for each in verdicts for line in each.lines(verbose=verbose))
     encoding = sys.stdout.encoding or "ascii"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-
-
-def worst(statuses: list[int]) -> int:
-    """The status of several verdicts: a refusal before a fault, before what is not proved."""
-    for status in (1, 4, 5, 3):
-        if status in statuses:
-            return status
-    return 0
 
 
 def command() -> None:

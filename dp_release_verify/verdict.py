@@ -18,6 +18,14 @@ _HEADS = {
 }
 
 
+def worst(statuses: list[int]) -> int:
+    """The status of several verdicts: a refusal before a fault, before what is not proved."""
+    for status in (REFUSED, OWN_FAULT, NOT_PROVED, UNSIGNED):
+        if status in statuses:
+            return status
+    return VERIFIED
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that was found.
@@ -89,12 +97,16 @@ class Verdict:
         """The questions whose guarantee is not proved."""
         return [finding.about for finding in self.missing if finding.is_guarantee]
 
+    @property
+    def head(self) -> str:
+        """The verdict in a word or two; with the questions whose guarantee is not proved."""
+        if self.status == NOT_PROVED:
+            return f"{_HEADS[self.status]}: {', '.join(self.not_proved)}"
+        return _HEADS[self.status]
+
     def lines(self, *, verbose: bool = False) -> list[str]:
         """The verdict for people."""
-        head = _HEADS[self.status]
-        if self.status == NOT_PROVED:
-            head = f"{head}: {', '.join(self.not_proved)}"
-        found = [f"{self.release_id or '(no name)'}   {head}   exit {self.status}"]
+        found = [f"{self.release_id or '(no name)'}   {self.head}   exit {self.status}"]
         if self.refusal is not None:
             found.append(f"  {self.refusal.check}: {self.refusal.sentence}")
         for place, question in enumerate(self.questions):

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
+from dp_release_verify.verdict import escaped, worst
 from flows.environment import quiet_flow, set_environment
 from flows.run import Sealed, run_sealed
 from release.cli.console import guarded
-from release.errors import ReleaseError
-from release.operate.operations import IN_PART, verify_each
+from release.operate.operations import Judged, verify_each
 from release.verification.evidence import Required, Trust
 from release.verification.keys import read_trusted
 
@@ -41,16 +41,10 @@ def main(arguments: list[str] | None = None) -> None:
     def action() -> int:
         set_environment()
         sealed = verify_flow(options.out, tuple(options.trust), options.require)
-        verdicts = dict(cast("tuple[tuple[str, str], ...]", sealed.content))
-        is_refused = is_in_part = False
-        for name, verdict in verdicts.items():
-            print(f"{name}  {verdict}")  # noqa: T201 - for people
-            is_refused = is_refused or verdict.startswith("refused")
-            is_in_part = is_in_part or verdict.startswith(IN_PART)
-        # After all of them: one refusal must not hide what the others are.
-        if is_refused:
-            raise ReleaseError("some releases do not verify; see above")
-        return 3 if is_in_part else 0
+        found = cast("tuple[Judged, ...]", sealed.content)
+        for each in found:
+            print(escaped(f"{each.release_id}  {each.words}"))  # noqa: T201 - for people
+        return worst([each.status for each in found])
 
     sys.exit(guarded(action))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 
 from release.cli import options as opt
 from release.cli.console import echo, print_changes, print_json, print_verdict, working
-from release.errors import ReleaseError, SpecError
+from release.errors import SpecError
 from release.verification.evidence import Required, Trust
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def verify(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Check releases without the confidential data: what is proved, tested, and on trust.
 
-    Several releases, or an output folder, get one line each. With an output folder its ledger and
+    Several releases, or an output folder, get one line each, and the worst decides the exit
+    status. With an output folder its ledger and
     its auditor's folders are read too. Only --trust says who published a release. -v shows every
     finding. Exit status 3 where evidence that is required was not there, 5 where a guarantee is not
     proved for want of the auditor's folder.
@@ -134,28 +136,21 @@ def _verify_each(
     folders: list[Path], auditor: Path | None, evidence: Trust, jobs: int | None, as_json: bool
 ) -> None:
     """Print a line for each release; the worst of them decides the exit status."""
-    from dp_release_verify.verdict import VERIFIED
-    from release.operate.operations import IN_PART, verify_each
+    from dp_release_verify.verdict import escaped, worst
+    from release.operate.operations import Judged, judged, verify_each
 
-    verdicts: list[tuple[str, str]] = []
+    found: list[Judged] = []
     with working("verifying") as display, opt.fan_out(jobs) as pool:
         for finished, folder in enumerate(folders):
             if (folder / "public").is_dir():
-                verdicts += verify_each(folder, pool, evidence, display.watch)
+                found += verify_each(folder, pool, evidence, display.watch)
                 continue
             display.watch(finished, len(folders), folder.name)
             # By its own id: a copy of an older release under a newer name is the older one.
-            verdict = _verdict(folder, auditor, evidence)
-            word = "verified" if verdict.status == VERIFIED else IN_PART
-            if verdict.refusal is not None:
-                word = f"refused: {verdict.refusal.sentence}"
-            # A refusal is a verdict: the releases after this one are verified too.
-            verdicts.append((_release_id(folder), word))
+            found.append(judged(_release_id(folder), _verdict(folder, auditor, evidence)))
     if as_json:
-        print_json([{"release_id": name, "verdict": verdict} for name, verdict in verdicts])
+        print_json([asdict(each) for each in found])
     else:
-        for name, verdict_word in verdicts:
-            echo(f"{name}  {verdict_word}")
-    if any(word.startswith("refused") for _, word in verdicts):
-        raise ReleaseError("some releases do not verify; see above")
-    raise typer.Exit(3 if any(word.startswith(IN_PART) for _, word in verdicts) else 0)
+        for each in found:
+            echo(escaped(f"{each.release_id}  {each.words}"))
+    raise typer.Exit(worst([each.status for each in found]))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dp_release_verify.digests import SUMS
-from dp_release_verify.verdict import VERIFIED
+from dp_release_verify.verdict import OWN_FAULT, REFUSED, VERIFIED, Verdict
 from release.budget.ledger import (
     Abort,
     State,
@@ -32,8 +32,8 @@ from release.budget.ledger import (
 )
 from release.budget.store import recent_or_whole
 from release.bundle.publish import LEDGER, Publication, open_ledger
-from release.errors import LedgerError, Reason, ReleaseError, SpecError, VerificationError
-from release.noise.processes import FanOut, InTurn
+from release.errors import LedgerError, Reason, ReleaseError, SpecError
+from release.noise.processes import FanOut, InTurn, Refused
 from release.operate.catching_up import CaughtUp, catch_up
 from release.operate.delivery import check_witness, deliver, deliver_ledger, restore_releases
 from release.operate.journal import Code, Journal
@@ -55,7 +55,7 @@ from release.records.keys.outside import read_key
 from release.records.signing import Signer
 from release.records.stores import Store
 from release.verification.evidence import Trust
-from release.verification.verifier import check_content, verify
+from release.verification.verifier import check_content, judge
 
 if TYPE_CHECKING:
     from release.spec.periods import Period
@@ -417,8 +417,27 @@ def _crash(place: Place, name: str, result: str) -> Notice:
     return Notice(End.IN_VAIN if ends[-1].drawn else End.GIVEN_BACK, name, "", str(ends[-1].seq))
 
 
-IN_PART = "verified as far as the given bundles allow"
-"""The verdict on a release of which some bundle or the ledger was absent."""
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one of several releases.
+
+    Attributes:
+        release_id: the release, as its folder or its record calls it.
+        status: the exit status of a verification of it alone.
+        words: the verdict in a line.
+    """
+
+    release_id: str
+    status: int
+    words: str
+
+
+def judged(release_id: str, verdict: Verdict) -> Judged:
+    """The line of a release whose verdict this is."""
+    words = verdict.head
+    if verdict.refusal is not None:
+        words = f"{words}: {verdict.refusal.check}: {verdict.refusal.sentence}"
+    return Judged(release_id, verdict.status, words)
 
 
 def verify_each(
@@ -426,11 +445,10 @@ def verify_each(
     elsewhere: FanOut | None = None,
     trust: Trust | None = None,
     watch: Watch = unwatched,
-) -> tuple[tuple[str, str], ...]:
-    """Verify every release of an output folder; pairs of a release and its verdict.
+) -> tuple[Judged, ...]:
+    """Verify every release of an output folder.
 
-    A verdict is ``verified``, :data:`IN_PART`, ``withdrawn``, or ``refused: `` and the reason;
-    after the first two, ``; revised by `` and the id of a newer version.
+    What is withdrawn is not verified. Of what is revised the line names the newer version.
 
     ``watch`` is called before each release is waited for.
 
@@ -449,23 +467,26 @@ def verify_each(
     withdrawn, revised = state.withdrawn, state.revised
     names = public_names(out)
     # A partial of a module's function, so that it can be sent to another process.
-    verify_one = partial(_verdict, out.resolve(), given)
+    verify_one = partial(_judge_one, out.resolve(), given)
     standing = [name for name in names if name not in withdrawn]
-    verdicts = dict.fromkeys(names, "withdrawn")
+    found = {name: Judged(name, VERIFIED, "WITHDRAWN") for name in withdrawn}
     results = iter(fan.map(verify_one, standing))
     for finished, name in enumerate(standing):
         watch(finished, len(standing), name)
-        verdict = next(results)
-        verdicts[name] = verdict if isinstance(verdict, str) else f"refused: {verdict.line}"
+        result = next(results)
+        if isinstance(result, Refused):
+            # Not the release: the verification of it ended.
+            result = Judged(name, OWN_FAULT, f"NO VERDICT: {result.line}")
         if name in revised:
-            verdicts[name] += f"; revised by {revised[name]}"
-    return tuple(verdicts.items())
+            result = replace(result, words=f"{result.words}; revised by {revised[name]}")
+        found[name] = result
+    return tuple(found[name] for name in names)
 
 
-def _verdict(out: Path, trust: Trust, name: str) -> str:
+def _judge_one(out: Path, trust: Trust, name: str) -> Judged:
     public = out / "public" / name
-    verdict = verify(public, auditor_bundle(public), trust)
-    if verdict.release_id != name:
+    verdict = judge(public, auditor_bundle(public), trust)
+    if verdict.refusal is None and verdict.release_id != name:
         # Each would be read as the release that its folder names.
-        raise VerificationError("release.json", "release_id", verdict.release_id, name)
-    return "verified" if verdict.status == VERIFIED else IN_PART
+        return Judged(name, REFUSED, f"REFUSED: the folder holds the release {verdict.release_id}")
+    return judged(name, verdict)

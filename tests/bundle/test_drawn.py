@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_release_verify.digests import PROOF, SIGNATURE, SUMS
+from dp_release_verify.verdict import REFUSED, VERIFIED
 from release.budget.ledger import Abort, Commit, Reserve, ScopeCap, create_ledger, read_ledger
 from release.bundle import drawn, publish, write
 from release.bundle.drawn import Draw, decoded, encoded
@@ -340,9 +341,10 @@ def test_what_is_committed_is_not_given_up(place: Path, monkeypatch: pytest.Monk
 def test_a_copy_under_another_name_does_not_pass_for_another_release(place: Path) -> None:
     public = release(place)
     shutil.copytree(public, public.parent / "newer")
-    verdicts = dict(verify_each(place / "out"))
-    assert not verdicts["small"].startswith("refused")
-    assert verdicts["newer"] == ("refused: release.json: release_id: found small, expected newer")
+    newer, small = verify_each(place / "out")
+    assert (small.release_id, small.status) == ("small", VERIFIED)
+    assert newer.status == REFUSED
+    assert newer.words == "REFUSED: the folder holds the release small"
 
 
 def test_a_page_that_fails_becomes_a_plain_one(

@@ -89,6 +89,9 @@ def test_a_release_is_run_and_verified(
         code, printed, _ = run(capsys, *opened, "--require", "none")
         assert code == 0
         assert json.loads(printed)["verdict"] == "VERIFIED"
+    # The auditor's folders of an output folder are read; without them the guarantee is not proved.
+    assert run(capsys, "verify", tmp_path / "out")[:2] == (3, "small  VERIFIED, unsigned\n")
+    assert run(capsys, "verify", public, public)[0] == 5
     assert auditor.stat().st_mode & 0o777 == 0o700
     assert auditor.parent.stat().st_mode & 0o777 == 0o700
 

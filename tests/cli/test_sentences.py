@@ -406,7 +406,7 @@ def test_wrong_auditors_and_an_output_folder(
     with pytest.raises(SystemExit) as ended:
         main(["verify", "out", "--require", "none"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == "small  verified\n"
+    assert capsys.readouterr().out == "small  VERIFIED\n"
 
 
 def shown(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -139,7 +139,7 @@ def test_the_commands_work_in_processes(
     assert mechanisms(public) == mechanisms(alone)
     check_unmarked(public)
     shown = "".join(capfd.readouterr())
-    assert "small  verified\n" in shown
+    assert "small  VERIFIED\n" in shown
     for mark in MARKS:
         assert mark.decode() not in shown
     with fan_out(2) as several, fan_out(1) as one:

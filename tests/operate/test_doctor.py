@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from dp_release_verify.verdict import REFUSED, VERIFIED
 from release.budget.entries import Spent
 from release.budget.ledger import Ledger, ScopeCap, create_ledger, policy, reserve
 from release.operate.doctor import examine
 from release.operate.findings import Level
 from release.operate.journal import Code, Journal
-from release.operate.operations import Place, Run, release_period, verify_each
+from release.operate.operations import Judged, Place, Run, release_period, verify_each
 from release.operate.schedule import Schedule
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
@@ -226,11 +227,11 @@ def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
 
 def test_all_releases_are_verified_at_once(folder: Path) -> None:
     trust = own_trust(folder / "out" / "ledger")
-    assert verify_each(folder / "out", None, trust) == (("small", "verified"),)
+    assert verify_each(folder / "out", None, trust) == (Judged("small", VERIFIED, "VERIFIED"),)
     change_a_report(folder)
-    ((name, told),) = verify_each(folder / "out")
-    assert name == "small"
-    assert told.startswith("refused: ")
+    (found,) = verify_each(folder / "out")
+    assert (found.release_id, found.status) == ("small", REFUSED)
+    assert found.words.startswith("REFUSED: ")
 
 
 def test_a_schedule_that_cannot_be_read_is_a_finding_too(folder: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_newer_version_is_charged_and_the_older_one_is_kept_and_marked(
         assert found.sentence == says
     assert call("verify", published / "out") == 3
     shown = capsys.readouterr().out
-    assert f"{OLD}  verified as far as the given bundles allow; revised by {NEW}" in shown
+    assert f"{OLD}  VERIFIED, unsigned; revised by {NEW}" in shown
     assert call("ledger", "show", "--out", published / "out") == 0
     assert f"revised by {NEW}: a meter was wrong" in capsys.readouterr().out
 
