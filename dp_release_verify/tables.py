@@ -92,7 +92,10 @@ def columns_of(spec: Spec, question: Question, *, has_interval: bool) -> list[Ex
         columns.append(Expected(column, _KEY_KINDS[types[column]]))
     columns += _answer_columns(question)
     if has_interval:
-        number: ColumnKind = "double"
+        # Means lie between whole numbers, and the last bin has no end.
+        domain = getattr(question.query, "domain", None)
+        is_real = question.query.kind == "mean" or (domain is not None and domain.bins is not None)
+        number: ColumnKind = "double" if is_real else "int64"
         columns += [Expected("low", number), Expected("high", number)]
     return columns + _drawn_columns(question)
 

@@ -105,13 +105,10 @@ class Table:
         # Those of a histogram are by category, and not by row.
         if estimates is None or len(estimates.by) > len(by):
             return frame
-        lows = estimates.column("low")
-        if lows.count(None) < len(lows):
+        if "low" in frame:
             values = estimates.column("value")
             if self.query.kind == "mean" and values.count(None) < len(values):
                 frame["estimate"] = values
-            frame["low"] = lows
-            frame["high"] = estimates.column("high")
             # None for every cell would make a column of objects, not of missing numbers.
             frame["standard_error"] = estimates.column("standard_error")
             frame["standard_error"] = frame["standard_error"].astype("float64")

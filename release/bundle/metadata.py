@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from dp_release_verify import canonical, forms
 from dp_release_verify.digests import sha256_of_file
+from release.bundle.tables.intervals import END_TITLES, INTERVAL
 from release.bundle.tabulations.descriptions import table_files
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.numbers import format_exact
@@ -55,17 +58,26 @@ def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Described:
-    """A table as it lies in the folder: its size in bytes, and its SHA-256."""
+    """A table as it lies in the folder.
+
+    Attributes:
+        size: in bytes.
+        sha256: its digest, in hex.
+        columns: the types of its columns, as Arrow calls them.
+    """
 
     size: int
     sha256: str
+    columns: Mapping[str, str]
 
 
 def described(public: Path) -> dict[str, Described]:
     """The released tables of a public folder, by their names."""
     found = {}
     for path in sorted((public / "data").glob("*.parquet")):
-        found[path.stem] = Described(path.stat().st_size, sha256_of_file(path))
+        schema = pq.read_schema(path)
+        columns = {field.name: str(field.type) for field in schema}
+        found[path.stem] = Described(path.stat().st_size, sha256_of_file(path), columns)
     return found
 
 
@@ -87,7 +99,7 @@ def datapackage(
     for query in spec.released:
         title = query.title or spoken(query.name)
         kinds = spec.table_columns(query.table)
-        schema = _table_schema(query, kinds)
+        schema = _table_schema(query, kinds, tables[query.name].columns)
         resources.append(_resource(query.name, title, tables[query.name], schema))
     profile = f"{_PROFILE}tableschema.json"
     for declared, tabulation in zip(spec.tabulations, made.tabulations or (), strict=True):
@@ -140,7 +152,9 @@ def _license(name: str) -> dict[str, str]:
     return {"name": name} if is_identifier else {"name": "notspecified", "title": name}
 
 
-def _table_schema(query: Query, kinds: Mapping[str, ColumnType]) -> dict[str, Any]:
+def _table_schema(
+    query: Query, kinds: Mapping[str, ColumnType], columns_of_file: Mapping[str, str]
+) -> dict[str, Any]:
     required: dict[str, Any] = {"required": True}
     fields: list[dict[str, Any]] = []
     for column in query.by:
@@ -158,6 +172,12 @@ def _table_schema(query: Query, kinds: Mapping[str, ColumnType]) -> dict[str, An
             kind = "integer"
             constraints |= {"minimum": labels[0], "maximum": labels[-1]}
         fields.append({"name": name, "type": kind, **facts, "constraints": constraints})
+    for name in INTERVAL:
+        if name in columns_of_file:
+            kind = "integer" if columns_of_file[name] == "int64" else "number"
+            fields.append(
+                {"name": name, "type": kind, "title": END_TITLES[name], "constraints": required}
+            )
     bounds = {"minimum": 0, "maximum": query.answers.size - 1}
     for name in query.outcome_columns:
         if name.startswith("answer_code"):

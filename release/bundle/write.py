@@ -27,7 +27,7 @@ from release.bundle.report.plain import plain_html
 from release.bundle.report.published import PublicQuery
 from release.bundle.statements import rests_on, tabulation_rests_on
 from release.bundle.tables.answers import released_bytes
-from release.bundle.tables.intervals import interval_words
+from release.bundle.tables.intervals import around
 from release.bundle.tabulations.entries import MeasuredTable
 from release.bundle.tabulations.writing import PublicTabulation, write_tabulation
 from release.exact.domain import Codes
@@ -102,12 +102,13 @@ class _Writer:
         query, spec = prepared.query, self._spec_file.spec
         keys = cells_of(self._spec_file, query).keys
         outcomes = noisy.reshape(len(keys), -1)
-        bounded, words = bounded_words(spec, query), None
+        bounded = bounded_words(spec, query)
+        near = None
         # Of a mechanism that depends on the table nothing is said.
         if prepared.mechanism is not None:
-            words = interval_words(query, prepared.mechanism, bounded)
+            near = around(query, prepared.mechanism, outcomes, bounded)
         kinds = spec.table_columns(query.table)
-        data = released_bytes(spec.release.id, query, kinds, keys, outcomes, words)
+        data = released_bytes(spec.release.id, query, kinds, keys, outcomes, near)
         write(self._public / f"data/{query.name}.parquet", data)
         self._queries.append(
             PublicQuery(

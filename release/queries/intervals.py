@@ -8,9 +8,10 @@ level, whatever that is: of the rows that are read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,15 @@ from release.exact.domain import AnswerDomain, Codes
 from release.exact.intervals import true_answers
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.mean_intervals import mean_intervals
+from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.sums import NoisySums
 from release.queries.on_statistic import OnStatisticQuery
+from release.spec.domains import Bins, ends_of_bins
 from release.spec.query import PlainQuery, Query
 
 Floats: TypeAlias = NDArray[np.float64]
+
+Ends: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 
 LEVEL = 0.95
 
@@ -57,6 +62,40 @@ def around_answers(
     if not isinstance(query, PlainQuery):
         return None
     return in_codes(query.answers, mechanism, codes, level)
+
+
+def released_interval(
+    query: Query, mechanism: Mechanism | StatisticMechanism, outcomes: Codes
+) -> Ends | None:
+    """The ends of the interval of each cell as tables have them, in the unit of the answers.
+
+    ``outcomes`` is what was drawn, of shape (cells, columns). An interval of bins goes from the
+    begin of one to the end of another, and the last one has no end (infinity). Round a circle an
+    interval may end below its begin. Means and bins have floats, all others integers. None where
+    answers have no order, or are selected or joint.
+    """
+    if isinstance(mechanism, NoisySums):
+        if not isinstance(query, OnStatisticQuery):
+            raise TypeError(f"{query.name} has no sums")
+        found = around_sums(query, mechanism, outcomes)
+        return found.low, found.high
+    if not isinstance(mechanism, Mechanism) or not isinstance(query, PlainQuery):
+        return None
+    around = in_codes(query.answers, mechanism, outcomes[:, 0])
+    if around is None:
+        return None
+    labels, declared = query.answers.labels, getattr(query, "domain", None)
+    is_real = query.kind == "mean"
+    if not isinstance(declared, Bins):
+        kind = np.float64 if is_real else np.int64
+        low, high = (
+            [labels[code] for code in codes.tolist()] for codes in (around.low, around.high)
+        )
+        return np.array(low, dtype=kind), np.array(high, dtype=kind)
+    firsts = ends_of_bins(declared.bins, around.low.tolist(), is_real=is_real)
+    lasts = ends_of_bins(declared.bins, around.high.tolist(), is_real=is_real)
+    ends = [math.inf if last is None else last for _, last in lasts]
+    return np.array([first for first, _ in firsts], dtype=np.float64), np.array(ends)
 
 
 def in_codes(

@@ -1,8 +1,9 @@
 """What follows from the files of a release by the publisher's own programs, computed once more.
 
 Whoever has this software can say more than its files prove alone: that the spec for people asks
-what the record says was asked, that the whole numbers, intervals and errors of tabulations follow
-from the noisy counts, and that totals differ from the sums of their parts as noise makes them.
+what the record says was asked, that intervals follow from answers and noise, that the whole numbers
+and errors of tabulations follow from the noisy counts, and that totals differ from the sums of
+their parts as noise makes them.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ from collections.abc import Iterator
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from dp_release_verify import forms
 from dp_release_verify.verdict import Finding
 from release.bundle.files.asked import asked_of
 from release.bundle.opened import KEYS, RECORD, SPEC, PublicRelease, open_public
+from release.bundle.tables.intervals import INTERVAL
 from release.errors import SpecError, VerificationError
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.tables.cone import coarsened
+from release.queries.intervals import released_interval
+from release.queries.on_statistic import OnStatisticQuery
 from release.spec.named import by_name
 from release.spec.query import PlainQuery
 from release.verification.residuals import (
@@ -53,7 +59,7 @@ def reproduce(public: Path, *, has_noise: bool = True) -> list[Finding]:
     if SPEC not in opened.sums:
         # A release need not have it; then there is nothing to compute from.
         return []
-    findings = [_asked(opened)]
+    findings = [_asked(opened), *_intervals(opened)]
     for place in range(len(opened.tabulations)):
         findings += _tabulation(opened, place, has_noise=has_noise)
     if has_noise:
@@ -70,6 +76,33 @@ def _asked(opened: PublicRelease) -> Finding:
     if forms.dumps(asked_of(opened.spec)) != forms.dumps(opened.record.asked):
         raise VerificationError(SPEC, "asked", "another question", f"that of {RECORD}")
     return _found("asked", f"{SPEC} asks what {RECORD} says")
+
+
+# ---- Intervals -----------------------------------------------------------------------------------
+
+_HAIR = 2e-6
+"""Two machines may differ by so much of the clamp in the end of an interval of a mean."""
+
+
+def _intervals(opened: PublicRelease) -> Iterator[Finding]:
+    """The intervals of answers follow from what was drawn and from public noise."""
+    for made in opened.made.queries:
+        table, mechanism = opened.table(made.name), opened.mechanism(made)
+        if mechanism is None or INTERVAL[0] not in table.column_names:
+            continue
+        query, file = opened.query(made.name), f"data/{made.name}.parquet"
+        drawn = [table.column(name).to_numpy() for name in query.outcome_columns]
+        expected = released_interval(query, mechanism, np.stack(drawn, axis=1).astype(np.int64))
+        if expected is None:
+            raise VerificationError(file, INTERVAL[0], "a column", "no intervals")
+        hair = 0.0
+        if isinstance(query, OnStatisticQuery) and query.kind == "mean":
+            low, high = query.sum_bounds
+            hair = _HAIR * (high - low)
+        for name, ends in zip(INTERVAL, expected, strict=True):
+            if not np.allclose(table.column(name).to_numpy(), ends, rtol=0, atol=hair):
+                raise VerificationError(file, name, "other numbers", "what the noise gives")
+        yield _found("intervals", "the intervals follow from answers and noise", made.name)
 
 
 # ---- Residuals -----------------------------------------------------------------------------------

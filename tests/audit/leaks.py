@@ -41,7 +41,7 @@ def small(*queries: dict[str, Any], **fields: Any) -> Callable[[Path], Path]:
 
 _ANSWERED = "    tables.check_unchanged()\n    return tuple(runs)\n"
 _SUM = "sum(int(run.codes.sum()) for run in runs)"
-_WRITTEN = "        data = released_bytes(spec.release.id, query, kinds, keys, outcomes, words)\n"
+_WRITTEN = "        data = released_bytes(spec.release.id, query, kinds, keys, outcomes, near)\n"
 _ROWS = "next(self._spec_file.folder.glob('rows.*')).read_bytes()"
 """The confidential table, as it is stored."""
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import release
 from release.analysis.estimation import estimate, likelihood
-from release.bundle.tables.parquet import stated_facts
+from release.bundle.tables.parquet import FACTS, parquet_bytes, stated_facts
+from release.errors import VerificationError
 from release.exact.domain import AnswerDomain
 from release.queries.read import parse_spec
 from tests.sample import ROWS
 from tests.small import Small, joint, mechanism_of, part, query
+from tests.verifier.made import seal, verdict_of
 
 GLOBAL = {"sensitivity": "global"}
 ON_SUMS = {"noise": "on_statistic", **GLOBAL}
@@ -52,8 +57,8 @@ def facts(public: Path, name: str) -> list[dict[str, str]]:
 
 
 def words(public: Path, name: str) -> str | None:
-    """What the file says of intervals."""
-    (text,) = {each.get("interval") for each in facts(public, name) if each}
+    """What the file says of the intervals of answers."""
+    (text,) = {each.get("interval") for each in facts(public, name) if "scale" in each}
     return text
 
 
@@ -61,7 +66,7 @@ def test_scales_are_levels_of_measurement(public: Path) -> None:
     scales: dict[str, set[str]] = {}
     for name in release.open(public):
         for each in facts(public, name):
-            if each:
+            if "scale" in each:
                 scales.setdefault(each["scale"], set()).add(name)
     assert scales == {
         "ratio": {"the_count", "clamped", "wide", "open", "both"},
@@ -129,3 +134,38 @@ def test_a_mean_has_no_figure_and_the_rest_no_words(public: Path) -> None:
     # Of a mechanism that depends on the table nothing may be said.
     for name in ("private", "chosen", "named", "both"):
         assert words(public, name) is None
+
+
+def test_the_columns_of_the_file_are_the_intervals_of_estimates(public: Path) -> None:
+    with_ends = set()
+    for name, table in release.open(public).items():
+        columns = table.to_arrow().column_names
+        assert ("low" in columns) == ("high" in columns)
+        if "low" not in columns:
+            continue
+        with_ends.add(name)
+        estimates = table.estimates()
+        assert estimates is not None
+        assert table.to_arrow().column("low").to_pylist() == estimates.column("low")
+        assert table.to_arrow().column("high").to_pylist() == estimates.column("high")
+    numbers = {"the_count", "clamped", "wide", "open", "the_binned", "the_on_grid", "round"}
+    assert with_ends == numbers | {"total", "grid_total", "mean"}
+
+
+@pytest.mark.parametrize("name", ["the_count", "mean", "the_on_grid"])
+def test_an_interval_that_was_moved_is_refused(name: str, public: Path, tmp_path: Path) -> None:
+    """By the publisher's programs; the files alone prove no interval."""
+    moved = tmp_path / "moved"
+    shutil.copytree(public, moved)
+    path = moved / "data" / f"{name}.parquet"
+    table = pq.read_table(path)
+    entries = {key.decode(): text.decode() for key, text in table.schema.metadata.items()}
+    facts = json.loads(entries.pop(FACTS))["fields"]
+    place = table.column_names.index("high")
+    field = table.schema.field(place)
+    wider = pc.cast(pc.add(table.column("high"), 1), field.type)
+    path.write_bytes(parquet_bytes(table.set_column(place, field, wider), entries, facts))
+    seal(moved)
+    assert verdict_of(moved).refusal is None
+    with pytest.raises(VerificationError, match=f"data/{name}.parquet: high"):
+        release.verify(moved, require="none")

@@ -39,14 +39,18 @@ def test_pandas_polars_and_duckdb_see_title_unit_scale_and_interval(tmp_path: Pa
     public = release.run(Small(ROWS, asked).write(tmp_path), tmp_path / "out").public
     promise = "95% confidence, at every true answer (at most 3 rows read of each unit)"
     answer = {"title": "homes – all", "unit": "homes", "scale": "ratio"}
-    count = {"answer": answer | {"interval": f"at most ±5 homes: {promise}"}}
+    ends = {
+        "low": {"title": "lower end of the 95 % interval", "interval": "0.95"},
+        "high": {"title": "upper end of the 95 % interval", "interval": "0.95"},
+    }
+    count = {"answer": answer | {"interval": f"at most ±5 homes: {promise}"}, **ends}
     assert seen_by_each(public / "data" / "the_count.parquet") == [count] * 3
     answer = {"title": "the on grid", "unit": "kWh", "scale": "interval"}
-    grid = {"answer": answer | {"interval": f"at most ±10 kWh: {promise}"}}
+    grid = {"answer": answer | {"interval": f"at most ±10 kWh: {promise}"}, **ends}
     assert seen_by_each(public / "data" / "the_on_grid.parquet") == [grid] * 3
     # The rows are read as ever.
     frame = polars.read_parquet(public / "data" / "the_count.parquet")
-    assert frame.columns == ["place", "answer", "answer_code"]
+    assert frame.columns == ["place", "answer", "low", "high", "answer_code"]
     assert frame["place"].to_list() == ["a", "b"]
 
 

@@ -1657,7 +1657,8 @@ def check_table(release: Release, question: Question) -> None:
     for suffix, domain in label_parts(question):
         kinds[f"answer{suffix}"] = "string" if "nominal" in domain else "int64"
     if "low" in table.kinds or "high" in table.kinds:
-        kinds |= {"low": "double", "high": "double"}
+        real = form["kind"] == "mean" or "bins" in form.get("domain", {})
+        kinds |= dict.fromkeys(("low", "high"), "double" if real else "int64")
     kinds |= drawn_columns(question)
     need(list(table.kinds.items()) == list(kinds.items()), f"tables.form: the columns of {name}")
     need(not table.optional, f"tables.form: optional columns of {name}")
@@ -1716,8 +1717,6 @@ def check_row(question: Question, row: dict) -> None:
         need(0 <= code < domain_size(domain), f"tables.form: a code of {name}")
         same = row[f"answer{suffix}"] == domain_label(domain, code)
         need(same, f"tables.form: a label of {name} is not that of its code")
-    if "low" in row:
-        need(row["low"] <= row["high"], f"tables.form: an interval of {name}")
     if form["kind"] == "quantiles":
         order = sorted(zip(question.shares, codes, strict=False))
         good = all(a[1] <= b[1] for a, b in itertools.pairwise(order))

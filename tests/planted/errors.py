@@ -568,9 +568,9 @@ _KEYS = (
         "bundle/write.py",
         (
             "the key columns are published in another order",
-            "data = released_bytes(spec.release.id, query, kinds, keys, outcomes, words)",
+            "data = released_bytes(spec.release.id, query, kinds, keys, outcomes, near)",
             "keys = [k[::-1] for k in keys]\n        "
-            "data = released_bytes(spec.release.id, query, kinds, keys, outcomes, words)",
+            "data = released_bytes(spec.release.id, query, kinds, keys, outcomes, near)",
             "replaced",
         ),
     ),

@@ -113,8 +113,8 @@ def test_no_bundle_holds_a_score(public: Path) -> None:
     assert columns["quarters"] == [
         *("place", "answer_0_25", "answer_0_75", "answer_code_0_25", "answer_code_0_75"),
     ]
-    assert columns["sum"] == ["place", "answer", "noisy_sum"]
-    assert columns["mean"] == ["place", "answer", "noisy_above", "noisy_below"]
+    assert columns["sum"] == ["place", "answer", "low", "high", "noisy_sum"]
+    assert columns["mean"] == ["place", "answer", "low", "high", "noisy_above", "noisy_below"]
 
 
 def test_a_histogram_is_read_and_estimated_by_category(public: Path) -> None:

@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from release.bundle.metadata import field_facts
+from release.bundle.tables.intervals import END_TITLES, INTERVAL, LEVEL_TEXT, Around
 from release.bundle.tables.parquet import SHOWN, Facts, parquet_bytes
 from release.exact.domain import Codes
 from release.spec.declarations import ColumnType
+from release.spec.domains import Bins
 from release.spec.query import Query
 from release.tables.columns import number_column, text_column
 
@@ -34,18 +36,20 @@ def released_bytes(
     kinds: Mapping[str, ColumnType],
     keys: tuple[tuple[str, ...], ...],
     outcomes: Codes,
-    interval: str | None = None,
+    around: Around | None = None,
 ) -> bytes:
-    """The Parquet file of one query: key columns, labels, and what was drawn, as integers.
+    """The Parquet file of one query: key columns, labels, intervals, and what was drawn.
 
     The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn
     is ``answer_code``, the number of the joint answer for a tuple; of noise on sums it is the noisy
     sums, from which the labels follow. Its shape is (cells, columns), or (cells,) of one column.
-    ``kinds`` are the types of the columns of the table that was read. ``interval`` says how the
-    true answers lie around the published ones (module ``intervals``).
+    ``kinds`` are the types of the columns of the table that was read. ``around`` says where the
+    true answers lie, in the columns ``low`` and ``high``; None where the noise is not public.
     """
     # docs/design/format.md, 4.3
-    schema, outcomes = _schema(query, kinds), outcomes.reshape(len(keys), -1)
+    ends = None if around is None else around.ends
+    schema = _schema(query, kinds, has_interval=ends is not None)
+    outcomes = outcomes.reshape(len(keys), -1)
     columns = []
     for place, column in enumerate(query.by):
         texts = list(map(itemgetter(place), keys))
@@ -57,11 +61,14 @@ def released_bytes(
             columns.append(text_column(labels))
         else:
             columns.append(number_column(labels, pa.int64()))
+    if ends is not None:
+        for values in ends:
+            columns.append(number_column(values, _interval_kind(query)))
     for name, drawn in zip(query.outcome_columns, outcomes.T, strict=True):
         columns.append(number_column(drawn, schema.field(name).type))
     entries = {"release_id": release_id, "query": query.name, "format": FORMAT}
     table = pa.Table.from_arrays(columns, schema=schema)
-    return parquet_bytes(table, entries, _facts(query, interval))
+    return parquet_bytes(table, entries, _facts(query, around))
 
 
 def _key_column(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
@@ -73,7 +80,7 @@ def _key_column(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
     return text_column(texts)
 
 
-def _schema(query: Query, kinds: Mapping[str, ColumnType]) -> pa.Schema:
+def _schema(query: Query, kinds: Mapping[str, ColumnType], *, has_interval: bool) -> pa.Schema:
     """The columns of a released table."""
     fields = []
     for column in query.by:
@@ -82,6 +89,9 @@ def _schema(query: Query, kinds: Mapping[str, ColumnType]) -> pa.Schema:
     for name, part in zip(query.columns, query.column_domains, strict=True):
         kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
         fields.append(pa.field(name, kind, nullable=False))
+    if has_interval:
+        for name in INTERVAL:
+            fields.append(pa.field(name, _interval_kind(query), nullable=False))
     # 32 bits hold the codes of all but the widest domains.
     is_wide = query.outcome_columns != ("answer_code",) or query.answers.size > 2**31
     for name in query.outcome_columns:
@@ -89,10 +99,21 @@ def _schema(query: Query, kinds: Mapping[str, ColumnType]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _facts(query: Query, interval: str | None) -> Facts:
-    """What people are told of the answers; ``interval`` is said of each."""
+def _interval_kind(query: Query) -> pa.DataType:
+    """Means lie between whole numbers, and the last bin has no end."""
+    is_real = query.kind == "mean" or isinstance(getattr(query, "domain", None), Bins)
+    return pa.float64() if is_real else pa.int64()
+
+
+def _facts(query: Query, around: Around | None) -> Facts:
+    """What people are told of the answers and of their intervals."""
     facts = {}
     for name, known in zip(query.columns, field_facts(query), strict=True):
         own = {fact: known[fact] for fact in SHOWN if fact in known}
-        facts[name] = own if interval is None else own | {"interval": interval}
+        if around is not None and around.words is not None:
+            own["interval"] = around.words
+        facts[name] = own
+    if around is not None and around.ends is not None:
+        for name in INTERVAL:
+            facts[name] = {"title": END_TITLES[name], "interval": LEVEL_TEXT}
     return facts

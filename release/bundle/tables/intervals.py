@@ -1,4 +1,4 @@
-"""How the true answers lie around the published ones, in words for the released table.
+"""How the true answers lie around the published ones, in columns and words of the released table.
 
 The words follow from public files alone: the spec and a public mechanism. They hold for every
 answer that could have been published, so they say nothing of those that were. A mechanism that
@@ -7,20 +7,51 @@ depends on the table is not public, and then there are no words.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from release.bundle.answer_units import answer_unit
 from release.bundle.files.laws import AnyMechanism
-from release.exact.domain import AnswerDomain
+from release.exact.domain import AnswerDomain, Codes
 from release.exact.intervals import reach
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.sums import NoisySums
-from release.queries.intervals import LEVEL
+from release.queries.intervals import LEVEL, Ends, released_interval
 from release.spec.domains import Bins, Grid
 from release.spec.query import PlainQuery, Query
 
+INTERVAL = ("low", "high")
+"""The columns of the ends of intervals, both included."""
+
+LEVEL_TEXT = str(LEVEL)
+"""In how many cases an interval holds the truth, for each cell by itself."""
+
+END_TITLES = {
+    "low": "lower end of the 95 % interval",
+    "high": "upper end of the 95 % interval",
+}
+
 CONFIDENCE = "95% confidence, at every true answer"
 """What an interval promises; ``bounded`` says of which rows the true answer is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """Where the true answers lie around the published ones.
+
+    Attributes:
+        ends: of the interval of each cell, both included; shape (cells,) each.
+        words: what people are told of all of them; None where there is nothing to say.
+    """
+
+    ends: Ends | None
+    words: str | None
+
+
+def around(query: Query, mechanism: AnyMechanism, outcomes: Codes, bounded: str) -> Around:
+    """Where the true answers lie; ``outcomes`` is what was drawn, shape (cells, columns)."""
+    ends = released_interval(query, mechanism, outcomes)
+    return Around(ends, interval_words(query, mechanism, bounded))
 
 
 def interval_words(query: Query, mechanism: AnyMechanism, bounded: str) -> str | None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from dp_release_verify import forms
+from release.bundle.tables.intervals import END_TITLES, INTERVAL, LEVEL_TEXT
 from release.spec.query import spoken
 from release.spec.tabulations.model import Tabulation, margin_text
 
@@ -20,17 +21,13 @@ MEASURED, ESTIMATE, COUNT = "measured", "estimate", "count"
 TITLES = {
     "answer": "least-squares estimate, unbiased, to the nearest millionth",
     "rounded": "whole number; all tables add up",
-    "low": "lower end of the 95 % interval",
-    "high": "upper end of the 95 % interval",
+    **END_TITLES,
     "standard_error": "standard error of the answer, rounded up",
     MEASURED: "noisy count",
     ESTIMATE: "least-squares estimate, unbiased, to the nearest millionth",
     COUNT: "declared number",
 }
 """What people read of each column of numbers."""
-
-INTERVAL_ENDS, LEVEL = ("low", "high"), "0.95"
-"""The columns of an interval, and in how many cases it holds the truth, for each cell by itself."""
 
 _PUBLISHED = ("answer", "rounded", "low", "high", "standard_error")
 _DOUBLES = ("answer", "standard_error", ESTIMATE)
@@ -152,7 +149,7 @@ def _number(declared: Tabulation, name: str) -> dict[str, Any]:
     unit = {} if declared.units is None else {"unit": declared.units}
     kind = "number" if name in _DOUBLES else "integer"
     constraints = _REQUIRED if name in _ANY_SIGN else _AT_LEAST_0
-    interval = {"interval": LEVEL} if name in INTERVAL_ENDS else {}
+    interval = {"interval": LEVEL_TEXT} if name in INTERVAL else {}
     facts = {"title": TITLES[name], **unit, **interval}
     return {"name": name, "type": kind, **facts, "constraints": constraints}
 

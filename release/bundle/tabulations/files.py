@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from release.bundle.tables.intervals import INTERVAL, LEVEL_TEXT
 from release.bundle.tables.parquet import parquet_bytes
 from release.bundle.tabulations.descriptions import (
     COUNT,
     ESTIMATE,
-    INTERVAL_ENDS,
-    LEVEL,
     MEASURED,
     TITLES,
 )
@@ -85,6 +84,6 @@ def _facts(column: str, units: str | None) -> dict[str, str]:
     facts = {"title": TITLES[column]}
     if units is not None:
         facts["unit"] = units
-    if column in INTERVAL_ENDS:
-        facts["interval"] = LEVEL
+    if column in INTERVAL:
+        facts["interval"] = LEVEL_TEXT
     return facts
