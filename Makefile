@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of processes import this package; without byte code each would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow installs lint types check check-all street bench year proofs site clean
+.PHONY: demo test test-slow installs lint types check check-all street bench year proofs verifier site clean
 
 demo: .venv/ready
 	@rm -rf $(OUT)/demo
@@ -74,6 +74,10 @@ year: .venv/complete
 # Needs coqc (Debian's package coq), and nothing of .venv: about a minute.
 proofs:
 	@$(PYTHON) proofs/check.py $(OUT)/proofs
+
+# The verifier as one file of the standard library: the same bytes wherever it is made.
+verifier:
+	@$(PYTHON) -S -m supply verifier $(OUT)/dp-release-verify.pyz
 
 site: .venv/ready
 	@$(call INSTALL,site)

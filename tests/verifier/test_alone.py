@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-import shutil
 import subprocess
 import sys
-import zipapp
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 import dp_release_verify
 from dp_release_verify import checks
 from dp_release_verify.checks import CHECKS
+from supply.one_file import verifier_file
 from tests.conftest import PROJECT
 from tests.verifier import made
 
@@ -67,10 +66,8 @@ def test_the_list_at_the_top_is_the_list_that_is_walked() -> None:
 def test_it_runs_from_one_file_in_an_empty_place(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     release, auditor = made.small(tmp_path / "made")
-    source = tmp_path / "source"
-    shutil.copytree(PACKAGE, source / "dp_release_verify", ignore=shutil.ignore_patterns("__py*"))
     file = tmp_path / "verify.pyz"
-    zipapp.create_archive(source, file, main="dp_release_verify.__main__:command")
+    file.write_bytes(verifier_file(PROJECT))
 
     def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-I", "-S", str(file), *map(str, words)]
