@@ -84,18 +84,22 @@ def released_interval(
     around = in_codes(query.answers, mechanism, outcomes[:, 0])
     if around is None:
         return None
+    # Each answer once: a million cells have few.
+    lows, of_low = np.unique(around.low, return_inverse=True)
+    highs, of_high = np.unique(around.high, return_inverse=True)
     labels, declared = query.answers.labels, getattr(query, "domain", None)
     is_real = query.kind == "mean"
     if not isinstance(declared, Bins):
         kind = np.float64 if is_real else np.int64
-        low, high = (
-            [labels[code] for code in codes.tolist()] for codes in (around.low, around.high)
-        )
-        return np.array(low, dtype=kind), np.array(high, dtype=kind)
-    firsts = ends_of_bins(declared.bins, around.low.tolist(), is_real=is_real)
-    lasts = ends_of_bins(declared.bins, around.high.tolist(), is_real=is_real)
-    ends = [math.inf if last is None else last for _, last in lasts]
-    return np.array([first for first, _ in firsts], dtype=np.float64), np.array(ends)
+        firsts = np.array([labels[code] for code in lows.tolist()], dtype=kind)
+        lasts = np.array([labels[code] for code in highs.tolist()], dtype=kind)
+        return firsts[of_low], lasts[of_high]
+    begins, ends = [], []
+    for begin, _ in ends_of_bins(declared.bins, lows.tolist(), is_real=is_real):
+        begins.append(begin)
+    for _, end in ends_of_bins(declared.bins, highs.tolist(), is_real=is_real):
+        ends.append(math.inf if end is None else end)
+    return np.array(begins, dtype=np.float64)[of_low], np.array(ends)[of_high]
 
 
 def in_codes(
