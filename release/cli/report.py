@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,24 @@ _MOST_QUERIES = 10
 PublicFolder = Annotated[Path, typer.Argument(help="The public folder of a release.")]
 
 
-def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
+class Form(StrEnum):
+    """The forms of others in which a release can be described."""
+
+    REGISTRY = "registry"
+    IN_TOTO = "in-toto"
+
+
+FormOption = Annotated[
+    Form | None,
+    typer.Option(
+        "--as",
+        help="Print a draft for the public registry of deployments (YAML), or an in-toto "
+        "statement of the files (JSON, unsigned).",
+    ),
+]
+
+
+def report(public: PublicFolder, form: FormOption = None, as_json: opt.AsJson = False) -> None:
     """Show what a release says: its guarantee, and the charge and error of each query.
 
     The public folder is read and not checked: use verify to check it. Its report.html says the
@@ -32,6 +50,9 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
     from release.analysis.summary import summarise
 
     public = _release_in(public)
+    if form is not None:
+        _print_as(form, public)
+        return
     summary = summarise(public)
     if as_json:
         print_json(summary.plain())
@@ -63,6 +84,15 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         heads = ("tabulation", "areas", "tables", "cells", "noise", "charge", "standard error")
         print_table(heads, tables)
     echo(f"with pictures: {summary.report}; checked by: dp-release verify {public}")
+
+
+def _print_as(form: Form, public: Path) -> None:
+    from release.bundle.exports import in_toto, registry
+    from release.bundle.opened import open_public
+
+    opened = open_public(public)
+    text = registry(opened) if form is Form.REGISTRY else in_toto(opened)
+    echo(text.decode().rstrip("\n"))
 
 
 def _release_in(folder: Path) -> Path:

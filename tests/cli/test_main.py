@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,24 @@ def test_a_worst_case_release_needs_no_auditor(
     code, printed, _ = run(capsys, "verify", public, "--require", "none")
     assert code == 0
     assert "for every table that fits" in printed
+
+
+def test_a_release_is_described_in_the_forms_of_others(
+    capsys: pytest.CaptureFixture[str], small: Path, tmp_path: Path
+) -> None:
+    assert run(capsys, "run", small, "--out", tmp_path / "out")[0] == 0
+    public = tmp_path / "out" / "public" / "small"
+    statement = json.loads(run(capsys, "report", public, "--as", "in-toto")[1])
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    subjects = {each["name"]: each["digest"]["sha256"] for each in statement["subject"]}
+    written = {}
+    for path in public.rglob("*"):
+        if path.is_file() and not path.name.startswith("SHA256SUMS"):
+            written[path.relative_to(public).as_posix()] = sha256(path.read_bytes()).hexdigest()
+    assert subjects == written
+    draft = yaml.safe_load(run(capsys, "report", public, "--as", "registry")[1])
+    assert draft["basic"]["name"]
+    assert run(capsys, "report", public, "--as", "other")[0] == 2
 
 
 def test_a_report_says_how_near_answers_from_a_statistic_are(
