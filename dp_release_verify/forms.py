@@ -324,41 +324,60 @@ def dumps(value: Any) -> bytes:
     return canonical.dumps(plain(value))
 
 
-def schema(form: Any) -> dict[str, Any]:  # noqa: PLR0911 - one return a kind
-    """The JSON Schema of a form."""
+_Definitions: TypeAlias = dict[str, dict[str, Any]]
+
+
+def schema(form: Any) -> dict[str, Any]:
+    """The JSON Schema of a form, in which every class stands once, below ``$defs``."""
+    definitions: _Definitions = {}
+    found = _schema(form, definitions)
+    return {**found, "$defs": definitions} if definitions else found
+
+
+def _schema(form: Any, definitions: _Definitions) -> dict[str, Any]:  # noqa: PLR0911 - one a kind
     if dataclasses.is_dataclass(form):
-        own_form: Any = form
-        fields = _fields_of(own_form)
-        return {
-            "type": "object",
-            "description": (form.__doc__ or "").partition("\n")[0],
-            "properties": {name: schema(kind) for name, (kind, _) in fields.items()},
-            "required": [name for name, (_, is_optional) in fields.items() if not is_optional],
-            "additionalProperties": False,
-        }
+        return _reference(form, definitions)
     origin, inner = get_origin(form), get_args(form)
     if origin is Annotated:
-        return _schema_of_annotated(*inner)
+        kind, rule = inner
+        return _schema_of_annotated(kind, rule, definitions)
     if origin is Literal:
         return {"enum": list(inner)}
     if origin is list:
-        return {"type": "array", "items": schema(inner[0])}
+        return {"type": "array", "items": _schema(inner[0], definitions)}
     if origin is dict:
-        return {"type": "object", "additionalProperties": schema(inner[1])}
+        return {"type": "object", "additionalProperties": _schema(inner[1], definitions)}
     if origin in (types.UnionType, Union):
-        kinds = [schema(each) for each in inner if each is not type(None)]
+        kinds = [_schema(each, definitions) for each in inner if each is not type(None)]
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     return {"type": {str: "string", int: "integer", bool: "boolean"}[form]}
 
 
-def _schema_of_annotated(kind: Any, rule: Any) -> dict[str, Any]:
+def _reference(form: Any, definitions: _Definitions) -> dict[str, Any]:
+    """A reference to the schema of a class, which is made where it is met first."""
+    name = form.__name__
+    if name not in definitions:
+        # Named before its fields are looked at, because a class may hold its own kind.
+        definitions[name] = {}
+        fields = _fields_of(form)
+        definitions[name] = {
+            "type": "object",
+            "description": (form.__doc__ or "").partition("\n")[0],
+            "properties": {each: _schema(kind, definitions) for each, (kind, _) in fields.items()},
+            "required": [each for each, (_, is_optional) in fields.items() if not is_optional],
+            "additionalProperties": False,
+        }
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _schema_of_annotated(kind: Any, rule: Any, definitions: _Definitions) -> dict[str, Any]:
     if isinstance(rule, Sized):
         bounds = ("minItems", "maxItems")
         if get_origin(kind) is dict:
             bounds = ("minProperties", "maxProperties")
-        return {**schema(kind), bounds[0]: rule.least, bounds[1]: rule.most}
+        return {**_schema(kind, definitions), bounds[0]: rule.least, bounds[1]: rule.most}
     if isinstance(rule, ByField):
-        return {"anyOf": [schema(form) for form in rule.forms.values()]}
+        return {"anyOf": [_schema(form, definitions) for form in rule.forms.values()]}
     found: dict[str, Any] = rule.schema
     return found
 

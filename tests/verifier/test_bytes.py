@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from dp_release_verify import canonical, forms
 from dp_release_verify.errors import Refused
 from dp_release_verify.signatures import SignatureError, check_ed25519, read_key, split_note
+from tests.conftest import PROJECT
+from tests.verifier import made
 from tests.verifier.signing import private_key, public_key
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -217,6 +220,27 @@ def test_what_is_not_of_a_form_is_refused(change: dict[str, Any]) -> None:
 def test_a_field_that_has_to_be_there_is_missed(name: str) -> None:
     with pytest.raises(Refused, match=name):
         forms.read(Outer, "f", {key: value for key, value in WHOLE.items() if key != name})
+
+
+def test_the_schemas_take_what_is_released_and_nothing_more(tmp_path: Path) -> None:
+    jsonschema: Any = pytest.importorskip("jsonschema")
+    (tmp_path / "small").mkdir()
+    (tmp_path / "tabulated").mkdir()
+    folders = [made.small(tmp_path / "small")[0], made.tabulated(tmp_path / "tabulated")]
+    named = {"release.json": "release", "keys.json": "keys"}
+    seen = 0
+    for folder in folders:
+        for path in sorted(folder.rglob("*.json")):
+            name = named.get(path.name, "mechanism" if path.parent != folder else "")
+            if not name:
+                continue
+            schema = json.loads((PROJECT / "schemas" / f"{name}.schema.json").read_bytes())
+            check = jsonschema.Draft202012Validator(schema)
+            plain = json.loads(path.read_bytes())
+            assert check.is_valid(plain), path
+            assert not check.is_valid({**plain, "more": 1})
+            seen += 1
+    assert seen > 8
 
 
 def test_the_schemas_name_every_field() -> None:
