@@ -133,7 +133,7 @@ def test_the_picture_of_the_rooms_is_made_from_the_imports() -> None:
 
 def test_a_check_of_the_checks() -> None:
     """The search finds an import inside a function, and a cycle of two."""
-    assert "release.planning.split" in GRAPH["release.cli.plan"]
+    assert "release.planning.targets" in GRAPH["release.cli.plan"]
     assert "release.planning.plan" in reached_from("release.cli.main")
     assert floor("release.exact.pmf") < floor("release.queries.engines.spark") < floor("flows.x")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +12,7 @@ from release.cli import options as opt
 from release.cli import plan_output as output
 from release.cli.console import echo, print_json, print_records, working
 from release.errors import ReleaseError, SpecError, StorageError
-from release.exact.numbers import exact, format_exact, parse_exact
+from release.exact.numbers import format_exact, parse_exact
 
 if TYPE_CHECKING:
     from release.planning.plan import Plan
@@ -25,13 +23,6 @@ EpsilonFor = Annotated[
 ]
 DeltaFor = Annotated[
     str | None, typer.Option(help='The least δ for an expected loss, such as "error_rate <= 0.2".')
-]
-Split = Annotated[
-    bool, typer.Option("--split", help="Split the budget for the least sum of expected losses.")
-]
-Weights = Annotated[
-    list[str] | None,
-    typer.Option(help="With --split: NAME=NUMBER, the weight of its expected loss."),
 ]
 Season = Annotated[
     int | None, typer.Option(help="What so many releases like this one amount to together.")
@@ -70,8 +61,6 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     spec: opt.SpecPath,
     epsilon_for: EpsilonFor = None,
     delta_for: DeltaFor = None,
-    split: Split = False,
-    weight: Weights = None,
     season: Season = None,
     drop_one: DropOne = False,
     jobs: opt.Jobs = None,
@@ -91,13 +80,9 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
 
-    questions = [epsilon_for is not None, delta_for is not None, split]
-    if sum(questions) > 1:
-        raise SpecError(
-            "--split", "ask one question at a time: --epsilon-for, --delta-for, --split"
-        )
+    is_search = epsilon_for is not None or delta_for is not None
     plain_only = (html, ledger, season, profile, drop_one or None)
-    if any(questions) and any(option is not None for option in plain_only):
+    if is_search and any(option is not None for option in plain_only):
         raise SpecError(
             "--html",
             "--html, --ledger, --profile, --season and --drop-one are for plain plans; leave them "
@@ -105,14 +90,9 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         )
     if jobs is not None and not drop_one:
         raise SpecError("--jobs", "is for the searches of --drop-one; give it too")
-    if weight and not split:
-        raise SpecError("--weight", "is for a split of the budget; give --split too")
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
-    if epsilon_for is not None or delta_for is not None:
+    if is_search:
         _targets(spec_file, epsilon_for, delta_for, as_json)
-        return
-    if split:
-        _split(spec_file, weight or [], as_json)
         return
     with working("planning"), opt.fan_out(jobs) as pool:
         searches = (pool or InTurn()) if drop_one else None
@@ -235,30 +215,3 @@ def _targets(
             print_records(columns, rows)
     if as_json:
         print_json({"least": plain})
-
-
-def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
-    from release.planning.split import split_budget
-
-    by_query: dict[str, Fraction] = {}
-    for text in weights:
-        name, _, number = text.partition("=")
-        if name in by_query:
-            raise SpecError("--weight", "names a query twice; keep one")
-        by_query[name] = exact("--weight", number)
-    with working("splitting the budget"):
-        shares = split_budget(spec_file, by_query, output.cached_solvers())
-    rows = list(map(output.plain_share, shares))
-    if as_json:
-        print_json({"split": rows})
-        return
-    columns = ["query", "weight", "ε of a cell", "charge ε", "loss", "loss as written"]
-    print_records(columns, rows)
-    total = sum((share.weight * share.objective for share in shares), Fraction(0))
-    as_written = sum((share.weight * share.now for share in shares), Fraction(0))
-    cap = format_exact(spec_file.spec.budget.epsilon)
-    # A squared error and an error rate have no common unit: only the curator can compare them.
-    if len({str(share.query.loss) for share in shares}) > 1:
-        echo("the sum adds different loss functions; --weight says how much each counts")
-    total_text, text_as_written = output.figure(total), output.figure(as_written)
-    echo(f"weighted loss {total_text} within ε = {cap}; as written {text_as_written}")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from release.noise.families import Solvers
     from release.planning.on_statistic import StatisticPlan
     from release.planning.plan import Candidate, Plan, QueryPlan
-    from release.planning.split import Share
     from release.planning.tabulations.plan import TabulationPlan
     from release.planning.targets import Least
     from release.planning.totals import TogetherPlan
@@ -226,18 +225,6 @@ def plain_least(least: Least) -> dict[str, str]:
         # Rounded up: a target that is not quite met must not look as if it were.
         "loss": format_up(least.objective, 6),
         "charge": format_exact(least.charge.epsilon),
-    }
-
-
-def plain_share(share: Share) -> dict[str, str]:
-    """The share of a query in a split of the budget, as plain data."""
-    return {
-        "query": share.query.name,
-        "weight": format_exact(share.weight),
-        "epsilon": format_exact(share.epsilon),
-        "charge": format_exact(share.charge),
-        "loss": figure(share.objective),
-        "loss_as_written": figure(share.now),
     }
 
 

@@ -75,11 +75,13 @@ def test_leaving_one_out_is_searched_when_asked(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("plan", "--split"), "--split: is for queries"),
         (("plan", "--epsilon-for", "absolute <= 2"), "queries: none"),
         (("plan", "--delta-for", "absolute <= 2"), "queries: none"),
         (("plan", "--jobs", "2"), "--jobs: is for the searches of --drop-one"),
-        (("plan", "--split", "--drop-one"), "--drop-one are for plain plans"),
+        (
+            ("plan", "--epsilon-for", "absolute <= 2", "--drop-one"),
+            "--drop-one are for plain plans",
+        ),
         (("compare", "pl"), "QUERY: the spec has no queries"),
     ],
 )

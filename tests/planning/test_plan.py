@@ -1,4 +1,4 @@
-"""Plans: what a release will have, without a table; targets and splits against brute force."""
+"""Plans: what a release will have, without a table; targets against brute force."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from release.planning.plan import (
     possible,
     without_baselines,
 )
-from release.planning.split import split_budget
 from release.planning.targets import delta_for, epsilon_for
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
@@ -256,53 +255,6 @@ def test_a_target_out_of_reach_is_refused(tmp_path: Path) -> None:
         list(epsilon_for(spec_file, parse_target("--epsilon-for", "error_rate <= 0")))
 
 
-@pytest.mark.parametrize("weights", [{}, {"the_mode": Fraction(9)}, {"the_count": Fraction(5)}])
-def test_a_split_is_as_good_as_the_best_of_many(
-    weights: dict[str, Fraction], tmp_path: Path
-) -> None:
-    """Against every split in sixtieths of the budget; a percent is left to the grid."""
-    spec_file = spec_of(tmp_path, *QUERIES[:2], budget=("3", "0"))
-    shares = split_budget(spec_file, weights)
-    assert sum(one.charge for one in shares) <= 3
-    total = float(sum(one.weight * one.objective for one in shares))
-    best = float("inf")
-    (cells,) = {one.charge / one.epsilon for one in shares}
-    losses = []
-    for one in shares:
-        ((_, asked),) = possible(spec_file, one.query)
-        curve = []
-        for steps in range(1, 60):
-            promise = Guarantee(
-                asked.guarantee.definition, Fraction(steps, 20) / cells, Fraction(0)
-            )
-            made = without_baselines(one.query, replace(asked, guarantee=promise), Solvers())
-            curve.append(float(one.weight * made.objective))
-        losses.append(curve)
-    for steps in range(1, 60):
-        best = min(best, losses[0][steps - 1] + losses[1][59 - steps])
-    assert total <= best * 1.01
-
-
-def test_a_split_never_spends_more_than_there_is(tmp_path: Path) -> None:
-    """Many queries, one that touches many cells, a tiny budget; or it is refused."""
-    many = [query("count", sensitivity="global", name=f"q{i}") for i in range(6)]
-    for number, (queries, cap) in enumerate([(many, "1"), (QUERIES[:2], "0.0005")]):
-        (tmp_path / str(number)).mkdir()
-        spec_file = spec_of(tmp_path / str(number), *queries, budget=(cap, "0"))
-        shares = split_budget(spec_file, {})
-        assert 0 < sum(one.charge for one in shares) <= Fraction(cap)
-    (tmp_path / "none").mkdir()
-    spec_file = spec_of(tmp_path / "none", *many, budget=("0.00001", "0"))
-    with pytest.raises(DesignError, match="too small"):
-        split_budget(spec_file, {})
-
-
-@pytest.mark.parametrize("weights", [{"nobody": Fraction(1)}, {"the_count": Fraction(0)}])
-def test_weights_of_nothing_are_refused(weights: dict[str, Fraction], tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="--weight"):
-        split_budget(spec_of(tmp_path, QUERIES[0]), weights)
-
-
 def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) -> None:
     """A pinned Gaussian needs δ, and ε = 0 has no pure promise: neither ends a search."""
     promise = {"definition": "approximate", "epsilon": "1", "delta": "0.1"}
@@ -413,8 +365,6 @@ def test_the_commands(capsys: Capture, tmp_path: Path) -> None:
         assert name in page
     least = json.loads(say("plan", path, "--epsilon-for", "error_rate <= 0.5", "--json").stdout)
     assert len(least["least"]) == 3
-    split = json.loads(say("plan", path, "--split", "--weight", "the_count=2", "--json").stdout)
-    assert [one["weight"] for one in split["split"]] == ["2", "1", "1"]
     compared = ran(
         capsys, "compare", path, "the_count", "--json", "--html", str(tmp_path / "c.html")
     )
@@ -442,16 +392,9 @@ def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["plan", "SPEC", "--weight", "the_count=2"], "--weight"),
-        (["plan", "SPEC", "--split", "--weight", "the_count=x"], "--weight"),
         (["plan", "SPEC", "--epsilon-for", "nothing"], "--epsilon-for"),
         (["plan", "SPEC", "--epsilon-for", ""], "--epsilon-for"),
-        (["plan", "SPEC", "--split", "--delta-for", "squared <= 1"], "one question at a time"),
-        (["plan", "SPEC", "--split", "--html", "x.html"], "--html"),
-        (
-            ["plan", "SPEC", "--split", "--weight", "the_count=1", "--weight", "the_count=2"],
-            "twice",
-        ),
+        (["plan", "SPEC", "--delta-for", "squared <= 1", "--html", "x.html"], "--html"),
         (["plan", "nowhere.yaml"], "nowhere.yaml"),
         (
             ["compare", "SPEC", "nobody"],

@@ -21,7 +21,6 @@ from release.pipeline import run_release
 from release.planning.plan import Plan, make_plan
 from release.planning.recommend import make_advised_plan
 from release.planning.shared_noise import gaussian_loss, shared_noise
-from release.planning.split import split_budget
 from release.planning.targets import epsilon_for
 from release.planning.together import plan_together
 from release.planning.totals import TogetherPlan
@@ -351,11 +350,9 @@ def test_a_season_is_a_number_of_releases(tmp_path: Path, capsys: Capture, seaso
 
 
 def test_questions_for_one_query_name_the_share(tmp_path: Path, capsys: Capture) -> None:
-    """A split, a least ε and a comparison are about guarantees; a share has none to change."""
+    """A least ε and a comparison are about guarantees; a share has none to change."""
     path = written(tmp_path, counted("free", share="1", loss="squared"), a_count("0.2"))
     spec_file = read_spec(path)
-    with pytest.raises(SpecError, match="shares its budget out by itself"):
-        split_budget(spec_file, {})
     found = list(epsilon_for(spec_file, parse_target("--epsilon-for", "absolute <= 3")))
     assert [least.query.name for least in found] == ["night"]
     status, _, error = run(capsys, "compare", path, "free")

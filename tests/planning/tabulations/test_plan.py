@@ -14,7 +14,6 @@ from release.exact.tables.structure import Margin, kept_whole, summed_out
 from release.noise.tables.publication import Publication, Table, moves_of_a_row
 from release.planning.plan import Plan, make_plan
 from release.planning.recommend import make_advised_plan
-from release.planning.split import split_budget
 from release.planning.tabulations.plan import TabulationPlan
 from release.planning.tabulations.text import sentences, table_of
 from tests.noise.tables import dense
@@ -123,13 +122,6 @@ def test_both_noises_stand_beside_each_other(tmp_path: Path) -> None:
     second = sentences(planned)[1]
     assert f"geometric {geometric.objective:.4g} (best found), Gaussian" in second
     assert f"Gaussian {gaussian.objective:.4g} (no Gaussian split is below " in second
-
-
-def test_a_split_leaves_tabulations_their_budget(tmp_path: Path) -> None:
-    spec_file = spec_of(tmp_path, ONE, queries=[COUNT], guarantee=OWN)
-    (share,) = split_budget(spec_file, {})
-    # Of ε = 2 in all the tabulation has 1.
-    assert 0.99 <= share.charge <= 1
 
 
 @pytest.fixture(scope="module")
