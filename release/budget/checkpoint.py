@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dp_release_verify.digests import decoded, encoded
-from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
+from dp_release_verify.merkle import inclusion_proof, leaf_hash, root_from_inclusion
 from dp_release_verify.signatures import SignatureError
 from release.budget.entries import Commit
 from release.budget.state import Replayed, keys_at, read_entry, replay
@@ -18,11 +18,6 @@ from release.spec.named import names_of
 
 CHECKPOINT = "checkpoint"
 _PROOF = "c2sp.org/tlog-proof@v1"
-
-
-def checkpoint_text(origin: str, leaves: list[bytes]) -> str:
-    """The three lines of a checkpoint (C2SP tlog-checkpoint)."""
-    return _text_over(origin, len(leaves), root(leaves))
 
 
 def checkpoint_of(ledger: Replayed, size: int | None = None) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,51 +109,6 @@ def radius_of(
         else:
             low = middle
     return high
-
-
-_ROUNDING = 1e-12
-"""Shares of a posterior that are nearer to each other count as equal: weights are rounded."""
-
-
-def credible_reach(
-    mechanism: Mechanism, domain: AnswerDomain, share: Fraction = IN_95_OF_100
-) -> int:
-    """How far from a published answer, in codes, its credible interval reaches at most.
-
-    The interval of a published answer is the shortest run of true answers with ``share`` of the
-    posterior; of several the heaviest, and the lowest of these. The reach is the largest over all
-    answers that can be published, round a circle the shorter way. It is the same on every machine.
-    """
-    is_circle, size = domain.topology is Topology.CYCLIC, domain.size
-    reach = 0
-    for code, weights in enumerate(mechanism.likelihoods()):
-        if not any(weights):
-            continue
-        first, length = _credible_run(weights, share, is_circle=is_circle)
-        ends = [first, (first + length - 1) % size]
-        away = (code + size // 2) % size
-        # The run may pass the place across the circle, which is farther than its ends.
-        if is_circle and (away - first) % size < length:
-            ends.append(away)
-        for end in ends:
-            distance = abs(end - code)
-            reach = max(reach, min(distance, size - distance) if is_circle else distance)
-    return reach
-
-
-def _credible_run(weights: list[int], share: Fraction, *, is_circle: bool) -> tuple[int, int]:
-    """The first code of the credible interval, and its number of codes."""
-    size = len(weights)
-    below = list(accumulate([*weights, *weights[:-1]] if is_circle else weights, initial=0))
-    # Sums are rounded once, and what follows is not: floats are the same here on every machine.
-    sums = np.array(below, dtype=np.float64) / float(below[size])
-    enough = float(share) - _ROUNDING
-    ends = np.searchsorted(sums, sums[:size] + enough)
-    lengths = ends - np.arange(size)
-    length = int(lengths[ends < sums.size].min())
-    masses = (sums[length:] - sums[:-length])[:size]
-    masses[masses < enough] = 0
-    return int((masses.max() - masses <= _ROUNDING).argmax()), length
 
 
 @dataclass(frozen=True)

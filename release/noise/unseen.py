@@ -56,10 +56,6 @@ class Unseen:
     choices: Mapping[str, Choice]
     standing_in: Designs = field(default_factory=dict)
 
-    def is_designed(self, query: Query) -> bool:
-        """Whether :meth:`design_of` has a mechanism for it."""
-        return query.name in (self.standing_in if query.is_empirical else self.designs)
-
     def design_of(self, query: Query) -> Made:
         """The mechanism of a query, or the one that stands in for it.
 

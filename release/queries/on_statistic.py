@@ -6,11 +6,8 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from release.exact.domain import Codes
 from release.queries.base import SummedQuery
 from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
@@ -73,14 +70,6 @@ class OnStatisticQuery(PlainQuery, SummedQuery):
     @property
     def sum_bounds(self) -> tuple[int, int]:
         """The lowest and highest value a row counts as in its sums.
-
-        Raises:
-            TypeError: the statistic is no sum.
-        """
-        raise TypeError(f"{self.name} has no sums")
-
-    def codes_of_numbers(self, numbers: NDArray[np.float64]) -> Codes:
-        """The codes of statistics that a reader has computed, in the unit of the sums.
 
         Raises:
             TypeError: the statistic is no sum.

@@ -16,7 +16,6 @@ from dp_release_verify.merkle import inclusion_proof, root
 from release.budget.checkpoint import (
     CHECKPOINT,
     check_checkpoint,
-    checkpoint_text,
     ledger_proof,
     open_proof,
     read_checkpoint,
@@ -33,6 +32,7 @@ from release.budget.ledger import (
 from release.errors import LedgerError
 from release.records.keys.files import FileSigner
 from release.records.signing import sign_note
+from tests.budget.notes import checkpoint_text
 
 SIGNER, OTHER = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
 NAME, DAY = "example.org/dp", "2024-03-01"

@@ -19,7 +19,7 @@ import obstore
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from release.budget.checkpoint import check_checkpoint, checkpoint_text
+from release.budget.checkpoint import check_checkpoint
 from release.budget.claims import check_last, claim_name, newest, read_claim
 from release.budget.ledger import (
     CHECKPOINT,
@@ -43,6 +43,7 @@ from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.records.signing import sign_note
 from release.records.stores import Objects, Store, open_store
+from tests.budget.notes import checkpoint_text
 from tests.stores import s3_server
 
 ONE, TWO = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))

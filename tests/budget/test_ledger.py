@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_release_verify.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
-from release.budget.checkpoint import checkpoint_text
 from release.budget.ledger import (
     CHECKPOINT,
     Genesis,
@@ -47,6 +46,7 @@ from release.errors import BudgetError, LedgerError, ReleaseError
 from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.records.signing import sign_note
+from tests.budget.notes import checkpoint_text
 from tests.conftest import PROJECT
 
 ONE, TWO = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))

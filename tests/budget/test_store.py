@@ -13,7 +13,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dp_release_verify.digests import sha256
-from release.budget.checkpoint import checkpoint_text
 from release.budget.ledger import (
     CHECKPOINT,
     Entry,
@@ -36,6 +35,7 @@ from release.errors import BudgetError, LedgerError, StorageError
 from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.records.signing import Signer, sign_note
+from tests.budget.notes import checkpoint_text
 
 ONE, TWO = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
 NAME, DAY = "example.org/dp", "2024-03-01"

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from release.exact.accuracy import (
     IN_95_OF_100,
-    _credible_run,
-    credible_reach,
     error_at_ends,
     far_error,
     likely_answers,
@@ -243,37 +241,6 @@ def test_runs_are_looked_for_up_to_four_million_pairs_of_answers(
         assert (likely[0].last == np.arange(size)).all()
 
 
-def reach_by_hand(noise: Mechanism, answers: AnswerDomain, share: Fraction) -> int:
-    """The largest distance in the shortest, then heaviest, then first run of each answer."""
-    size = answers.size
-    reach = 0
-    for published in range(size):
-        masses = [chance(noise, true, published) for true in range(size)]
-        runs = []
-        for first, length in itertools.product(range(size), range(1, size + 1)):
-            run = [(first + more) % size for more in range(length)]
-            mass = sum((masses[true] for true in run), Fraction(0))
-            is_inside = answers.topology is CIRCLE or first + length <= size
-            if is_inside and any(masses) and mass >= share * sum(masses, Fraction(0)):
-                runs.append((length, -mass, first, run))
-        if runs:
-            *_, run = min(runs)
-            own = (distance(answers.topology, size, true, published) for true in run)
-            reach = max(reach, *own)
-    return reach
-
-
-@given(
-    noises((LINE, CIRCLE)),
-    st.sampled_from([Fraction(1, 3), Fraction(1, 2), Fraction(95, 100), Fraction(99, 100)]),
-)
-def test_the_reach_is_that_of_the_shortest_runs(
-    case: tuple[Mechanism, AnswerDomain], share: Fraction
-) -> None:
-    noise, answers = case
-    assert credible_reach(noise, answers, share) == reach_by_hand(noise, answers, share)
-
-
 def test_all_integers_have_no_ends_at_which_errors_are_less() -> None:
     noise = staircase((1,), Fraction(1), 1).noise
     absolute = named_loss(LossName.ABSOLUTE, LINE, 2)
@@ -405,22 +372,3 @@ def test_a_guess_loses_what_the_best_constant_answer_loses(
         least = min(least, total / size)
     assert loss_of_guess(loss, domain(topology, size)) == pytest.approx(least, rel=1e-12)
     assert loss_of_guess(LossName.NOISE_SQUARED, domain(topology, size)) is None
-
-
-def test_a_credible_interval_crosses_the_end_of_a_circle() -> None:
-    """A published 0 may be any of 7, 0 and 1, which is one code each way."""
-    around = modular((8,), [6, 1, 0, 0, 0, 0, 0, 1])
-    assert credible_reach(around, domain(CIRCLE, 8)) == 1
-    # Half of the mass alone is the answer itself.
-    assert credible_reach(around, domain(CIRCLE, 8), Fraction(1, 2)) == 0
-
-
-def test_a_run_of_just_the_share_but_for_rounding_is_enough() -> None:
-    """A share of 10^-12 less counts as enough, and the next below it that floats can tell does not.
-
-    A run is its first code and its length.
-    """
-    total = 2**53
-    least = int((0.95 - 1e-12) * total)
-    for weight, run in ((least, (1, 1)), (least - 2, (0, 2))):
-        assert _credible_run([total - weight, weight], IN_95_OF_100, is_circle=False) == run

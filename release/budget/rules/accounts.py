@@ -102,14 +102,6 @@ class Account(ABC):
             LedgerError: it lacks what the rule needs, or has what belongs to another rule.
         """
 
-    @abstractmethod
-    def check_release(self, entry: Reserve, charge: ReleaseCharge) -> None:
-        """Check that a reserve that stands was enough for its release, whose charge is recomputed.
-
-        Raises:
-            BudgetError: it was not.
-        """
-
     def charge(self, entry: Reserve) -> None:
         """Take a reserve into account."""
         self._add(entry, Spent(amount(entry.epsilon), amount(entry.delta)))
@@ -182,9 +174,6 @@ class BasicAccount(Account):
 
     def opened(self) -> None:
         """Any caps may be set."""
-
-    def check_release(self, entry: Reserve, charge: ReleaseCharge) -> None:
-        """ε and δ are all that is charged, and a verifier compares them as texts."""
 
     def check_change(self, cap: ScopeCap) -> None:
         """Check that the rule stays; any cap may change. Raises ``LedgerError``."""

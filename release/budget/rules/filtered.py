@@ -78,15 +78,6 @@ class FilterAccount(Account):
                 scope_ended=True,
             )
 
-    def check_release(self, entry: Reserve, charge: ReleaseCharge) -> None:
-        """Check that the reserve holds the moment of its release. Raises ``BudgetError``."""
-        reserved, needed = _moment_of(entry), self._moment(charge)
-        if needed.value > reserved.value or needed.cut > reserved.cut:
-            raise BudgetError(
-                f"budget.scope: {amounts(charge)} has a larger moment than the reserve of scope "
-                f"{self.cap.scope!r} holds"
-            )
-
     def charge(self, entry: Reserve) -> None:
         """Multiply the moment in."""
         super().charge(entry)

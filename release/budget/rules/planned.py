@@ -250,10 +250,6 @@ class PlannedAccount(Account):
                 scope_ended=self.uses == self.plan.whole,
             )
 
-    def check_release(self, entry: Reserve, charge: ReleaseCharge) -> None:
-        """Check that the release fits its slot. Raises ``BudgetError``."""
-        self._check_fit(self._slot(entry.slot or ""), charge)
-
     def charge(self, entry: Reserve) -> None:
         """Take a slot."""
         super().charge(entry)

@@ -268,16 +268,6 @@ class IntegerNoise:
             chance = DIGITS.add(chance, part)
         return chance
 
-    def radius_in_digits(self, level: Fraction) -> int:
-        """As :meth:`radius`, and the same on every machine."""
-        allowed = _in_digits(1 - level)
-
-        def is_enough(radius: int) -> bool:
-            both = self.above_in_digits(radius), self.mirrored.above_in_digits(radius)
-            return DIGITS.add(*both) <= allowed
-
-        return least_enough(is_enough)
-
     def radius(self, level: float) -> int:
         """The least r for which the noise is within ±r with chance ``level`` or more, rounded."""
         return least_enough(lambda r: self.above(r) + self.mirrored.above(r) <= 1 - level)

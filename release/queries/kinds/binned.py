@@ -137,12 +137,6 @@ class StatisticQuery(OnStatisticQuery):
         low, high = binned.query.row_bounds
         return low // binned.unit, high // binned.unit
 
-    def codes_of_numbers(self, numbers: NDArray[np.float64]) -> Codes:
-        """The codes of statistics that a reader has computed, in the unit of the sums."""
-        binned = self.sums()
-        edges = np.array(binned._edges, dtype=np.float64) / binned.unit
-        return _as_codes(np.searchsorted(edges, numbers, side="right"))
-
     @property
     def scores_a_row(self) -> int | None:
         """A median's score is of doubled ranks."""

@@ -165,15 +165,6 @@ def test_an_instance_specific_release_takes_a_declared_slot_alone() -> None:
         account.fields(ReleaseCharge(Fraction("0.2"), Fraction(0), None), None)
 
 
-def test_a_reserve_must_have_been_enough_for_its_release() -> None:
-    account = planned("9", slot("small", 1, "0.1"), slot("large", 1, "0.5"))
-    account.check_release(entry(0, "small"), charge("0.1"))
-    with pytest.raises(BudgetError, match="does not fit slot 'small'"):
-        account.check_release(entry(0, "small"), charge("0.2"))
-    with pytest.raises(BudgetError, match="has no slot"):
-        account.check_release(entry(0, "none"), charge("0.1"))
-
-
 def test_a_release_fits_a_slot_by_its_profile() -> None:
     """Two counts at 0.05 fit a slot that is planned by their composition, and three do not."""
     one, step = ReleaseCharge.of(Fraction("0.05"), Fraction(0)).losses, Fraction("0.05")

@@ -16,7 +16,6 @@ from scipy.stats import chisquare
 from release.exact.integers.noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
 from release.exact.privacy import Deltas
 from release.exact.sampling import draw_geometric
-from release.exact.statistics.sums import geometric_noise
 from release.noise.solvers.staircase import staircase
 from research.published.integer_pmf import IntegerPmf
 from research.published.integer_pmf import Tail as PmfTail
@@ -691,29 +690,8 @@ def test_chances_in_digits_are_sums_of_masses(noise: IntegerNoise, at: int) -> N
     assert abs(Fraction(noise.above_in_digits(at)) - (between + rest)) < Fraction(1, 10**57)
 
 
-@given(noises(), st.sampled_from([Fraction(1, 2), Fraction(95, 100), Fraction(99, 100)]))
-def test_the_radius_in_digits_is_the_least(noise: IntegerNoise, level: Fraction) -> None:
-    # A tail that hardly falls has a radius of many millions, over which nobody adds one by one.
-    tails = [tail for tail in (noise.left, noise.right) if tail]
-    assume(all(tail.ratio <= RATIO_ONE * 9 // 10 for tail in tails))
-    radius = noise.radius_in_digits(level)
-    masses = [noise.mass(j) for j in range(-radius, radius + 1)]
-    assert sum(masses) >= level
-    assert radius == 0 or sum(masses[1:-1]) < level
-
-
-def test_the_radius_in_digits_of_wide_noise_is_that_of_its_formula() -> None:
-    """P(|η| > r) of geometric noise is 2·ρ^(r+1)/(1 + ρ), here with 1 - ρ = 2^-40."""
-    ratio = RATIO_ONE - 2**24
-    noise = geometric_noise(ratio)
-    radius = noise.radius_in_digits(Fraction(95, 100))
-    assert abs(radius / 2**40 - np.log(20)) < 1e-9
-    assert abs(radius - noise.radius(0.95)) <= 1
-
-
 def test_a_radius_just_reaches_its_level() -> None:
     """Half of the noise is 0, and all of it within 1."""
     noise = IntegerNoise(-1, ((1, 1), (1, 2), (1, 1)))
     for level, expected in ((Fraction(1, 2), 0), (Fraction(51, 100), 1), (Fraction(1), 1)):
         assert noise.radius(float(level)) == expected
-        assert noise.radius_in_digits(level) == expected
