@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +37,27 @@ def mean_intervals(
     row. The noise is geometric, the same on both.
     """
     low, high = bounds
-    # The width depends on the share alone: it is calculated on a grid, once for all cells.
-    shares = np.linspace(0.0, 1.0, _GRID)
-    widths = np.array([_radius(noise, 1 - share, share, level) for share in shares])
+    shares, widths = _widths(noise, level)
     lows, highs = np.empty(len(sums)), np.empty(len(sums))
     for start in range(0, len(sums), _CELLS_AT_ONCE):
         block = sums[start : start + _CELLS_AT_ONCE].astype(np.float64)
         ends = _ends(block, shares, widths)
         lows[start : start + _CELLS_AT_ONCE], highs[start : start + _CELLS_AT_ONCE] = ends
     return low + (high - low) * lows, low + (high - low) * highs
+
+
+@lru_cache(maxsize=32)
+def _widths(noise: IntegerNoise, level: float) -> tuple[Floats, Floats]:
+    """A grid of shares from 0 to 1, and how far the noise of the difference reaches at each.
+
+    The width depends on the share alone, so it is calculated once for all cells. A release is
+    written and read several times, and asks for it each time.
+    """
+    shares = np.linspace(0.0, 1.0, _GRID)
+    half = [_radius(noise, 1 - share, share, level) for share in shares[: _GRID // 2 + 1]]
+    # The noise is the same on both sums, so the other half is its mirror image.
+    widths = np.array([*half, *half[-2::-1]])
+    return shares, widths
 
 
 def _ends(sums: Floats, shares: Floats, widths: Floats) -> tuple[Floats, Floats]:
@@ -85,10 +98,18 @@ def _radius(noise: IntegerNoise, a: float, b: float, level: float) -> float:
     # Beyond 40 scales is a mass of e^-40, which no level of an interval can see.
     low, high = 0.0, scale * 40 + 1
     reach = math.ceil(40 * scale) if scale <= _DISCRETE else 0
-    masses = noise.probabilities(reach + 1) if reach else np.empty(0)
+    both, below = np.empty(0), np.empty(0)
+    if reach:
+        masses = noise.probabilities(reach + 1)
+        both = np.concatenate([masses[:0:-1], masses])
+        below = np.concatenate([[0.0], np.cumsum(both)])
+
+    def chance_beyond(t: float) -> float:
+        return _discrete(both, below, a, b, t) if reach else _continuous(scale, a, b, t)
+
     for _ in range(60):
         middle = (low + high) / 2
-        chance = _discrete(masses, a, b, middle) if reach else _continuous(scale, a, b, middle)
+        chance = chance_beyond(middle)
         low, high = (low, middle) if chance <= 1 - level else (middle, high)
     return high
 
@@ -106,13 +127,11 @@ def _continuous(scale: float, a: float, b: float, t: float) -> float:
     return total
 
 
-def _discrete(masses: Floats, a: float, b: float, t: float) -> float:
-    """The same for the noise itself: ``masses`` are those of 0, 1, …; beyond is nothing left."""
+def _discrete(both: Floats, below: Floats, a: float, b: float, t: float) -> float:
+    """The same for the noise itself: its masses around 0, and the sums below each of them."""
     if a < b:
         a, b = b, a
-    both = np.concatenate([masses[:0:-1], masses])
-    below = np.concatenate([[0.0], np.cumsum(both)])
-    reach = masses.size - 1
+    reach = both.size // 2
     steps = np.arange(-reach, reach + 1)
     # |a·z - b·y| ≤ t for z from ⌈(b·y - t)/a⌉ to ⌊(b·y + t)/a⌋.
     first = np.ceil((b * steps - t) / a - 1e-9)
