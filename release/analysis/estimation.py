@@ -62,6 +62,7 @@ from release.queries.zeros import chances_of_zero
 from release.spec.domains import MOST_IN_ORDER, Bins, ends_of_bins
 from release.spec.named import by_name, names_of
 from release.spec.query import Query
+from release.tables.columns import numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -649,7 +650,7 @@ def _released(release: PublicRelease, query: Query, drawn: tuple[str, ...]) -> t
     columns = table.select(query.by).to_pydict().values()
     numbers = []
     for name in drawn:
-        numbers.append(np.asarray(table.column(name).to_numpy(), dtype=np.int64))
+        numbers.append(np.asarray(numbers_of(table.column(name)), dtype=np.int64))
     # Without key columns there is nothing to zip, and still a key for each row: the empty one.
     keys = tuple(zip(*columns, strict=True)) if columns else ((),) * table.num_rows
     return keys, np.stack(numbers, axis=1)

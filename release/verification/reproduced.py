@@ -27,6 +27,7 @@ from release.queries.intervals import released_interval
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.named import by_name
 from release.spec.query import PlainQuery
+from release.tables.columns import numbers_of
 from release.verification.residuals import (
     CHANCE,
     Released,
@@ -91,7 +92,7 @@ def _intervals(opened: PublicRelease) -> Iterator[Finding]:
         if mechanism is None or INTERVAL[0] not in table.column_names:
             continue
         query, file = opened.query(made.name), f"data/{made.name}.parquet"
-        drawn = [table.column(name).to_numpy() for name in query.outcome_columns]
+        drawn = [numbers_of(table.column(name)) for name in query.outcome_columns]
         expected = released_interval(query, mechanism, np.stack(drawn, axis=1).astype(np.int64))
         if expected is None:
             raise VerificationError(file, INTERVAL[0], "a column", "no intervals")
@@ -100,7 +101,7 @@ def _intervals(opened: PublicRelease) -> Iterator[Finding]:
             low, high = query.sum_bounds
             hair = _HAIR * (high - low)
         for name, ends in zip(INTERVAL, expected, strict=True):
-            if not np.allclose(table.column(name).to_numpy(), ends, rtol=0, atol=hair):
+            if not np.allclose(numbers_of(table.column(name)), ends, rtol=0, atol=hair):
                 raise VerificationError(file, name, "other numbers", "what the noise gives")
         yield _found("intervals", "the intervals follow from answers and noise", made.name)
 
@@ -136,7 +137,7 @@ def _released(opened: PublicRelease, query: PlainQuery, made: forms.MadeQuery) -
     table = opened.table(made.name)
     columns = [list(map(str, table.column(name).to_pylist())) for name in query.by]
     keys = tuple(zip(*columns, strict=True)) if columns else ((),)
-    return Released(query, mechanism, keys, table.column("answer_code").to_numpy())
+    return Released(query, mechanism, keys, numbers_of(table.column("answer_code")))
 
 
 def _judged(found: Residuals | None) -> Iterator[Finding]:
@@ -160,7 +161,7 @@ def _tabulation(opened: PublicRelease, place: int, *, has_noise: bool) -> Iterat
     for entry in made.measured:
         table = tabulation.table(entry.level, entry.margin)
         noises[table.table] = opened.noise(entry)
-        values = opened.table(entry.name).column("measured").to_numpy()
+        values = numbers_of(opened.table(entry.name).column("measured"))
         counts[table.table] = values.reshape(-1, table.margin.cells)
     yield _numbers(opened, made, tabulation, counts, noises)
     if has_noise:
@@ -229,6 +230,6 @@ def _open(opened: PublicRelease, place: int) -> OpenTabulation:
     for table in tabulation.declared_tables:
         if made.declared is None:
             raise VerificationError(RECORD, "declared", "nothing", "declared numbers")
-        numbers = opened.table(made.declared).column("count").to_numpy()
+        numbers = numbers_of(opened.table(made.declared).column("count"))
         facts[table.table] = numbers.reshape(-1, table.margin.cells)
     return with_facts(tabulation, facts)

@@ -107,7 +107,7 @@ def _radius(noise: IntegerNoise, a: float, b: float, level: float) -> float:
     def chance_beyond(t: float) -> float:
         return _discrete(both, below, a, b, t) if reach else _continuous(scale, a, b, t)
 
-    for _ in range(60):
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
         chance = chance_beyond(middle)
         low, high = (low, middle) if chance <= 1 - level else (middle, high)
@@ -136,7 +136,7 @@ def _discrete(both: Floats, below: Floats, a: float, b: float, t: float) -> floa
     # |a·z - b·y| ≤ t for z from ⌈(b·y - t)/a⌉ to ⌊(b·y + t)/a⌋.
     first = np.ceil((b * steps - t) / a - 1e-9)
     last = np.floor((b * steps + t) / a + 1e-9)
-    start = np.clip(first + reach, 0, both.size).astype(np.int64)
-    stop = np.clip(last + reach + 1, 0, both.size).astype(np.int64)
+    start = np.minimum(np.maximum(first + reach, 0), both.size).astype(np.int64)
+    stop = np.minimum(np.maximum(last + reach + 1, 0), both.size).astype(np.int64)
     within = np.maximum(below[stop] - below[start], 0)
     return float(1 - (both * within).sum())
