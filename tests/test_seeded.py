@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_release_verify.digests import sha256
+from release.bundle.tables.intervals import INTERVAL
 from release.pipeline import Options, Published, run_release
 from release.spec.periods import parse_period
 from tests.conftest import PROJECT
@@ -101,7 +102,11 @@ def fingerprints(name: str) -> Iterator[str]:
                 measured.append(drawn(published, table["mechanism"]))
         for answers in sorted(published.public.glob("data/*.parquet")):
             integers = measured if answers.stem in levels else drawn(published, answers.stem)
-            rows = [list(row.values()) for row in pq.read_table(answers).to_pylist()]
+            table = pq.read_table(answers)
+            if answers.stem not in levels:
+                # Intervals follow from the rest, and have tests of their own.
+                table = table.drop_columns([own for own in INTERVAL if own in table.column_names])
+            rows = [list(row.values()) for row in table.to_pylist()]
             yield f"{name} {answers.stem} {fingerprint(integers)} {fingerprint(rows)}"
 
 

@@ -87,6 +87,7 @@ _HAIR = 2e-6
 
 def _intervals(opened: PublicRelease) -> Iterator[Finding]:
     """The intervals of answers follow from what was drawn and from public noise."""
+    compared = 0
     for made in opened.made.queries:
         table, mechanism = opened.table(made.name), opened.mechanism(made)
         if mechanism is None or INTERVAL[0] not in table.column_names:
@@ -103,7 +104,10 @@ def _intervals(opened: PublicRelease) -> Iterator[Finding]:
         for name, ends in zip(INTERVAL, expected, strict=True):
             if not np.allclose(numbers_of(table.column(name)), ends, rtol=0, atol=hair):
                 raise VerificationError(file, name, "other numbers", "what the noise gives")
-        yield _found("intervals", "the intervals follow from answers and noise", made.name)
+        compared += 1
+    if compared:
+        of = "1 question" if compared == 1 else f"{compared} questions"
+        yield _found("intervals", f"the intervals of {of} follow from answers and noise")
 
 
 # ---- Residuals -----------------------------------------------------------------------------------
