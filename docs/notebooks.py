@@ -107,7 +107,7 @@ verdict = release.verify(public, trust=["out-auditor/demo.pub"])
 print(verdict.status)
 for finding in verdict.missing:
     print(finding.about, "|", finding.sentence)"""),
-    """The auditor bundle opens them, and the ledger shows that the release was paid for.""",
+    """The auditor's folder opens them, and the ledger shows that the release was paid for.""",
     Code("""auditor = f"{out}/auditor/ami-2013-01-05"
 verdict = release.verify(public, auditor, ledger=f"{out}/ledger", trust=["out-auditor/demo.pub"])
 print(verdict.status)

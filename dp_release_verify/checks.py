@@ -332,7 +332,10 @@ def asked_one_row(work: Work, check: Check) -> Iterator[Finding]:
     """Conditions and derived columns look at one row of declared columns."""
     number = check_conditions(work.spec)
     if number:
-        yield check.found(f"{number} conditions and derived columns look at one row")
+        what = f"{number} conditions and derived columns look"
+        if number == 1:
+            what = "1 condition or derived column looks"
+        yield check.found(f"{what} at one row")
 
 
 def made_claims(work: Work, check: Check) -> Iterator[Finding]:

@@ -20,13 +20,13 @@ Evidence: TypeAlias = Literal["none", "signed", "paid", "witnessed"]
 
 @quiet_flow(name="dp-release-verify")
 def verify_flow(out: str, trust: tuple[str, ...] = (), require: Evidence = "signed") -> Sealed:
-    """Verify every release of ``out``, with its ledger and the auditor bundles beside it.
+    """Verify every release of ``out``, with its ledger and the auditor's folders beside it.
 
     ``trust`` holds the curator's public keys, or the paths of files with them.
     """
     set_environment()
     asked = Trust(keys=read_trusted(trust), require=Required(require))
-    # Sealed, because a refusal may tell of an auditor bundle.
+    # Sealed, because a refusal may tell of an auditor's folder.
     return Sealed(run_sealed("verify", verify_each, Path(out), None, asked))
 
 

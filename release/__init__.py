@@ -126,10 +126,10 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
 ) -> Verdict:
     """Check a release without the confidential data: list what is proved, tested, and on trust.
 
-    ``auditor`` is the folder of this release in the auditor bundle. ``trust`` lists public keys of
-    the curator, or files with them, ``witness`` those of witnesses. ``since`` is an older
-    checkpoint of the ledger. ``require`` is the least evidence that is not missing; ``status`` of
-    the verdict is 0 where nothing is.
+    ``auditor`` is the auditor's folder of this release. ``trust`` lists public keys of the
+    curator, or files with them, ``witness`` those of witnesses. ``since`` is an older checkpoint
+    of the ledger. ``require`` is the least evidence that is not missing; ``status`` of the verdict
+    is 0 where nothing is.
 
     Raises:
         SpecError: an argument is wrong.

@@ -105,7 +105,7 @@ class Options:
     query within each stage. ``key`` signs, where there is a ledger. ``period`` fills in a spec
     template; ``release_id`` takes the place of the spec's own. ``fan_out`` designs in several
     processes. ``frames`` are read in place of the files that the spec names for these tables.
-    ``is_audited`` is whether the auditor bundle gets ``audit.json``, by default what the
+    ``is_audited`` is whether the auditor's folder gets ``audit.json``, by default what the
     environment says (:mod:`release.bundle.evidence.inputs`). Without ``is_rehearsed`` the release
     is not written and verified with stand-ins before a table is opened: for tests and audits that
     run one spec many times.
@@ -313,7 +313,7 @@ def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
 
 @dataclass(frozen=True)
 class Published:
-    """A published release: its public folder, its auditor bundle if it has one, the verdict."""
+    """A published release: its public folder, its auditor's folder if it has one, the verdict."""
 
     public: Path
     auditor: Path | None
@@ -323,7 +323,7 @@ class Published:
 
 
 def auditor_bundle(public: Path) -> Path | None:
-    """The auditor bundle of a public bundle, where there is one."""
+    """The auditor's folder of a public bundle, where there is one."""
     folder = public.parent.parent / "auditor" / public.name
     return folder if folder.is_dir() else None
 
@@ -587,7 +587,7 @@ def keep(
 ) -> Prepared:
     """Write what a later run needs to publish the draw, with the entry that pays for it.
 
-    ``noted`` goes into the auditor bundle alone.
+    ``noted`` goes into the auditor's folder alone.
 
     Raises:
         StorageError: the disk is full or read-only.

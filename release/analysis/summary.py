@@ -23,7 +23,7 @@ from release.spec.query import Query
 if TYPE_CHECKING:
     import pandas as pd
 
-IN_AUDITOR_BUNDLE = "in the auditor bundle"
+IN_AUDITORS_FOLDER = "in the auditor's folder"
 """Stands for the error where the mechanism depends on the table."""
 
 BY_STATISTIC = "by its statistic"
@@ -62,7 +62,7 @@ class QuerySummary:
 
     @property
     def _unstated(self) -> str:
-        return IN_AUDITOR_BUNDLE if self.made.mechanism is None else BY_STATISTIC
+        return IN_AUDITORS_FOLDER if self.made.mechanism is None else BY_STATISTIC
 
     @property
     def error(self) -> str:

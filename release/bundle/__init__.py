@@ -1,1 +1,1 @@
-"""The public bundle and the auditor bundle: what stands in them, and publishing them whole."""
+"""The public bundle and the auditor's folder: what stands in them, and publishing them whole."""

@@ -145,7 +145,7 @@ def save(spec_file: SpecFile, prepared: Prepared) -> None:
     # A retry writes both anew.
     for name in (SPEC, RECORD):
         (folder / name).unlink(missing_ok=True)
-    # Private: the mechanisms of the auditor bundle beside it are not public.
+    # Private: the mechanisms of the auditor's folder beside it are not public.
     write(folder / SPEC, spec_file.text, 0o600)
     record = PreparedRecord(
         version=VERSION,

@@ -12,7 +12,7 @@ Each step leaves a durable mark, and a later run continues from the last mark:
 6. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
 7. It is verified. Only then is the list of its sums signed, where there is a key, and the ledger
    commits the hash of that list.
-8. The auditor bundle is renamed into its place, then the public one, and the folder is removed.
+8. The auditor's folder is renamed into its place, then the public one, and the folder is removed.
 
 Where ``staged/`` exists, a run continues at 7: the same bytes, no second charge. Where ``drawn``
 exists for the open reserve, a run continues at 6, and so does a recovery, also of a later version:

@@ -23,7 +23,7 @@ NO_LEDGER_WITHHELD = (
 )
 INSTANCE_WITHHELD = (
     "mechanisms, sensitivity and accuracy of instance-specific queries: they depend on the "
-    "confidential table; an auditor opens their commitments with the auditor bundle"
+    "confidential table; an auditor opens their commitments with the auditor's folder"
 )
 LIMITS = (
     "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "

@@ -230,7 +230,7 @@ def deliver(out: opt.Out, to: opt.To = None) -> None:
 def restore(out: opt.Out, source: Source = None, trust: opt.CuratorKey = None) -> None:
     """Restore what OUT has lost after a machine was replaced or set back to an older state.
 
-    The auditor bundles are in no store: restore them from a backup of your own. Where OUT has no
+    The auditor's folders are in no store: restore them from a backup of your own. Where OUT has no
     ledger, --trust is your own key: nothing else shows that the ledger in the store is yours.
 
     Example: dp-release restore --out out --from s3://office/releases

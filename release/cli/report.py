@@ -109,7 +109,7 @@ def _release_in(folder: Path) -> Path:
     if (folder / "release.json").exists():
         return folder
     if not (folder / "public").is_dir() and folder.parent.name == "auditor":
-        raise SpecError("PUBLIC", f"{folder} is an auditor bundle; {remedy}")
+        raise SpecError("PUBLIC", f"{folder} is an auditor's folder; {remedy}")
     public = folder / "public" if (folder / "public").is_dir() else folder
     names = [path.parent.name for path in public.glob("*/release.json")]
     if len(names) != 1:

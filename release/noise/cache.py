@@ -6,7 +6,7 @@ a pickle, and is trusted no further than a solver: the guarantee is proved and t
 again on every load; only the lower bound is taken from the file.
 
 The cache is public. A mechanism for empirical sensitivity would carry what was seen in a
-confidential table out of the auditor bundle, so the pipeline caches worst-case queries only.
+confidential table out of the auditor's folder, so the pipeline caches worst-case queries only.
 """
 
 from __future__ import annotations

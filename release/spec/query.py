@@ -192,7 +192,7 @@ class Query(Model):
     @property
     def is_empirical(self) -> bool:
         """Whether the sensitivity, and so the mechanism, depend on the confidential table."""
-        # Then the mechanism file is confidential too: it stands in the auditor bundle alone.
+        # Then the mechanism file is confidential too: it stands in the auditor's folder alone.
         return self.sensitivity is Source.EMPIRICAL
 
     @property

@@ -79,7 +79,7 @@ def test_people_see_every_query_in_a_line(public: Path) -> None:
     text = shown(str(public))
     lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
     assert "instance-specific" in lines["guarantee:"]
-    assert "in the auditor bundle" in lines["the_mode"]
+    assert "in the auditor's folder" in lines["the_mode"]
     assert "channel" in lines["by_channel"]
     assert "pure, ε 1, δ 0" in lines["the_count"]
     assert "codes on average" in lines["jointly"]

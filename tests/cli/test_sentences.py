@@ -430,7 +430,7 @@ def test_a_report_is_found_from_its_page_and_from_an_output_folder(
     remedy = "name OUT/public/RELEASE"
     sentence = f"error: PUBLIC: out holds several releases: other, small; {remedy}"
     assert told(capsys, "report", "out") == (2, [sentence])
-    sentence = f"error: PUBLIC: out/auditor/small is an auditor bundle; {remedy}"
+    sentence = f"error: PUBLIC: out/auditor/small is an auditor's folder; {remedy}"
     assert told(capsys, "report", "out/auditor/small") == (2, [sentence])
 
 

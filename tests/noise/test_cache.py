@@ -139,7 +139,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_laws_of_differences_seen_in_a_table_are_never_kept(tmp_path: Path) -> None:
-    """They follow from confidential values, and the cache is not the auditor bundle."""
+    """They follow from confidential values, and the cache is not the auditor's folder."""
     rows = [{"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4} for i in range(9)]
     for source, files in (("empirical", 0), ("global", 1)):
         folder = tmp_path / source

@@ -98,7 +98,7 @@ def test_a_release_goes_to_a_store_and_comes_back_the_same(
     assert len(files) > 8
     keys = read_trusted([str(read_key(tmp_path / "key").public("example.org/dp"))])
     assert verify(back, auditor_bundle(public), Trust(None, keys)).release_id == "small"
-    # The auditor bundle never leaves.
+    # The auditor's folder never leaves.
     names = store.names("")
     assert not [name for name in names if "auditor" in name or name.endswith("the_mode.json")]
     assert {name.partition("/")[0] for name in names} == {"ledger", "public"}

@@ -75,7 +75,7 @@ def run(folder: Path, sql: str, rows: list[Row] = ROWS, **fields: Any) -> list[i
 
 
 def test_a_statement_is_released_and_verified(tmp_path: Path) -> None:
-    """Its law depends on the table, so it goes to the auditor bundle, charged for every cell."""
+    """Its law depends on the table, so it goes to the auditor's folder, charged for every cell."""
     sql = "SELECT place, (max(wh) - min(wh))::BIGINT AS answer FROM rows GROUP BY place"
     small = Small(ROWS, [as_sql(COUNT, sql)])
     published = run_release(small.write(tmp_path), tmp_path / "out")

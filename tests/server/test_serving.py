@@ -151,7 +151,7 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
     assert {f"{kind}-day-{days_ago(5)}" for kind in ("queries", "verdict", "report")} <= keys
     (table,) = [one for one in artifacts if one["key"] == f"queries-day-{days_ago(5)}"]
     by_query = {row["query"]: row["error"] for row in json.loads(table["data"])}
-    assert by_query["the_count"] == "in the auditor bundle"
+    assert by_query["the_count"] == "in the auditor's folder"
     assert by_query["the_mode"].endswith("steps on average")
     check_unmarked(server.home)
     assert not [one for one in server.disagreements(place) if one.level is Level.FAULT]

@@ -211,6 +211,6 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, plain: Plain, told: str
 
 
 def test_a_summary_sends_readers_to_the_report(public: Path) -> None:
-    """Its mechanisms are public, so nothing waits in an auditor bundle."""
+    """Its mechanisms are public, so nothing waits in an auditor's folder."""
     for told in summarise(public).queries:
         assert told.exact == told.error == BY_STATISTIC

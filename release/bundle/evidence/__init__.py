@@ -1,1 +1,1 @@
-"""What the log and the auditor bundle say of a run: when, by whom, from what, and who signed it."""
+"""What the log and the auditor's folder say of a run: when, by whom, from what, who signed it."""

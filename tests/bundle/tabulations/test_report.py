@@ -152,7 +152,7 @@ def test_anyone_can_read_the_page(folder: Folder) -> None:
     assert page_of(folder) == text
 
 
-def test_what_rests_on_sql_is_asserted(tmp_path: Path) -> None:
+def test_what_rests_on_sql_is_on_trust(tmp_path: Path) -> None:
     folder = census(tmp_path / "public", where="age <> 'old' and race < 'd'")
     (tabulation,) = folder.tabulations
     told = replace(tabulation, rests_on="census: that the engine evaluated its condition")
