@@ -237,7 +237,7 @@ def likelihood(mechanism: Mechanism) -> Floats:
         for weight in set(weights) - logs.keys():
             # Python's logarithm: a weight may be an integer too large for any float.
             logs[weight] = math.log(weight) - whole
-        table[code] = list(map(logs.__getitem__, weights))
+        table[code] = [logs[weight] for weight in weights]
     return table
 
 
@@ -277,7 +277,7 @@ def estimate(
         answers.append(answer)
     if domain.is_line:
         answers = _corrected(answers, table, domain, published)
-    cells = map(answers.__getitem__, cell.tolist())
+    cells = [answers[place] for place in cell.tolist()]
     noise = None
     if domain.is_line:
         labels = np.array(domain.labels, dtype=np.float64)
@@ -335,7 +335,7 @@ def _of_posterior(domain: AnswerDomain, code: int, masses: Floats, level: float)
     highest = np.flatnonzero(masses >= masses.max() - _ROUNDING)
     mode = labels[code if code in highest else int(highest[0])]
     if domain.topology is Topology.NOMINAL:
-        likely = map(labels.__getitem__, _least_set(masses, level).tolist())
+        likely = [labels[place] for place in _least_set(masses, level).tolist()]
         return Estimate(labels[code], mode, credible=tuple(map(str, likely)))
     mean = float(masses @ np.array(labels, dtype=np.float64)) if domain.is_line else None
     return Estimate(labels[code], mode, posterior_mean=mean)

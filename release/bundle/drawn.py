@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -350,7 +349,7 @@ class Draw:
                 )
             )
         charged = Charges(
-            tuple(map(attrgetter("charge"), queries)),
+            tuple(query.charge for query in queries),
             Fraction(record.epsilon),
             Fraction(record.delta),
             Definition(record.definition),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
-from operator import attrgetter, neg
+from operator import neg
 from typing import TypeAlias
 
 import numpy as np
@@ -244,7 +244,7 @@ class JointDomain:
     @property
     def topologies(self) -> tuple[Topology, ...]:
         """The topology of each part."""
-        return tuple(map(attrgetter("topology"), self.parts))
+        return tuple(part.topology for part in self.parts)
 
     @property
     def has_order(self) -> bool:
@@ -259,7 +259,7 @@ class JointDomain:
     @property
     def group(self) -> Group:
         """The product of the parts' groups."""
-        return Group(tuple(map(attrgetter("size"), self.parts)))
+        return Group(tuple(part.size for part in self.parts))
 
 
 # A spec and each of its queries ask again and again, and a million edges take half a second.

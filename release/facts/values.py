@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from itertools import starmap
 from typing import Any
 
 import pyarrow as pa
@@ -113,7 +112,7 @@ def key_facts(  # noqa: PLR0913 - what a set of values is compared with
         f'"#value" IS NOT NULL ORDER BY "#rows" DESC, "#value" LIMIT {_MOST_LISTED}',
         table,
     )
-    unnamed = tuple(starmap(ValueCount, _rows_of(listed)))
+    unnamed = tuple(ValueCount(value, rows, units) for value, rows, units in _rows_of(listed))
     is_unnamed = '"#number" IS NULL AND "#value" IS NOT NULL'
     totals = tables.rows(
         f'SELECT [count(*) FILTER ({is_unnamed}), coalesce(sum("#rows") FILTER ({is_unnamed}), 0), '

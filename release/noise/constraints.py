@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from operator import mul
 
 import numpy as np
 
@@ -36,7 +35,9 @@ class Constraint:
 
     def holds(self, pmf: Pmf) -> bool:
         """Whether ``pmf`` satisfies the constraint up to the tolerance, in exact arithmetic."""
-        weighted = sum(map(mul, self.coefficients.tolist(), pmf.weights.tolist()))
+        weighted = sum(
+            a * b for a, b in zip(self.coefficients.tolist(), pmf.weights.tolist(), strict=True)
+        )
         over = Fraction(weighted, pmf.total) - self.limit
         allowed = TOLERANCE * int(np.abs(self.coefficients).max())
         return abs(over) <= allowed if self.equal else over <= allowed

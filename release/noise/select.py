@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from release.errors import DesignError
 from release.exact.domain import JointDomain
@@ -60,7 +59,7 @@ def best_of(
     if not eligible:
         raise DesignError(failures[0][1] if failures else WRAPS)
     # The sort is stable: of equal losses the simpler mechanism comes first.
-    ranked = sorted(eligible, key=attrgetter("objective"))
+    ranked = sorted(eligible, key=lambda design: design.objective)
     # Of mechanisms that are about as good, the simplest: the order of the registry.
     enough = ranked[0].objective / (1 - GAIN)
     winner = next(design for design in eligible if design.objective <= enough)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import starmap
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -58,9 +57,9 @@ def plan_html(spec_file: SpecFile, plan: Plan, remaining: tuple[Fraction, Fracti
         left=remaining_text,
         after=after,
         scope=spec_file.spec.budget.scope,
-        queries=list(starmap(_planned, enumerate(plan.queries))),
+        queries=[_planned(place, query) for place, query in enumerate(plan.queries)],
         tabulations=list(map(_tabulation, plan.tabulations)),
-        on_statistic=list(starmap(_on_statistic, enumerate(plan.on_statistic))),
+        on_statistic=[_on_statistic(place, query) for place, query in enumerate(plan.on_statistic)],
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -429,7 +428,7 @@ def _compared(problem: Problem, solvers: Solvers) -> Compared:
     designs, failed = compare(request, solvers, names)
     chosen = mechanism_of(problem, solvers, designs)
     others = []
-    for design in sorted(designs.values(), key=attrgetter("objective")):
+    for design in sorted(designs.values(), key=lambda design: design.objective):
         if design.name != chosen.name:
             others.append(candidate(design, request.domain))
     return Compared(candidate(chosen, request.domain), tuple(others), tuple(failed))

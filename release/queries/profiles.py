@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
-from operator import attrgetter
 from typing import TypeAlias
 
 import duckdb
@@ -60,7 +59,7 @@ def cells_of(spec_file: SpecFile, query: Query) -> Cells:
     """All key combinations of ``query``, sorted; one cell with an empty key without ``by``."""
     # From the public key sets alone: which groups the table holds must not show. They are sorted,
     # and so are their combinations.
-    keys = tuple(product(*map(spec_file.keys.__getitem__, query.by)))
+    keys = tuple(product(*(spec_file.keys[column] for column in query.by)))
     is_fixed = [column in spec_file.spec.privacy.fixed for column in query.by]
     sizes = [len(spec_file.keys[column]) for column in query.by]
     fixed_parts, fixed = _numbered_parts(sizes, is_fixed)
@@ -386,7 +385,7 @@ class _Reader:
         """What a row adds to each part that reads it, as a list; whether any part does."""
         kinds = list(map(row_sums, self.query.parts))
         # One more number than parts: the last is the number of all items.
-        firsts = accumulate(map(attrgetter("items"), kinds), initial=0)
+        firsts = accumulate((kind.items for kind in kinds), initial=0)
         reads, adds = [], []
         for part, own, first in zip(self.query.parts, kinds, firsts, strict=False):
             reads.append(f"({self._condition(part)} AND {own.eligible_sql})")

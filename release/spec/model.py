@@ -8,7 +8,6 @@ fields go into ``schemas/spec.schema.json`` and from there into docs/reference/s
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -91,7 +90,7 @@ class Spec(Model):
     def place_of(self, query: Query) -> str:
         """The path of a query's field, for messages."""
         # By name and not by identity: a tuple is copied when its parts are set.
-        names = list(map(attrgetter("name"), self.queries))
+        names = [query.name for query in self.queries]
         return f"queries[{names.index(query.name)}]"
 
     def rows_per_unit(self, query: Query) -> int:

@@ -285,7 +285,7 @@ class PlainQuery(Query):
     def shown_answers(self, codes: Sequence[int]) -> list[str]:
         """The text that readers see for each of ``codes``."""
         # A domain may have far more labels than there are cells: no text is made of the others.
-        return list(map(str, map(self.answers.labels.__getitem__, codes)))
+        return [str(self.answers.labels[code]) for code in codes]
 
     @property
     def scale(self) -> str:

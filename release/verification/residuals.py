@@ -124,9 +124,9 @@ def _differences(total: Released, parts: Released) -> list[int]:
     sums: dict[tuple[str, ...], int] = defaultdict(int)
     places = list(map(parts.query.by.index, total.query.by))
     for key, count in zip(parts.keys, parts.counts, strict=True):
-        sums[tuple(map(key.__getitem__, places))] += count
+        sums[tuple(key[place] for place in places)] += count
     # Python's integers: sums of counts from a hostile file may exceed 64 bits.
-    return list(map(int.__sub__, total.counts, map(sums.__getitem__, total.keys)))
+    return [count - sums[key] for key, count in zip(total.keys, total.counts, strict=True)]
 
 
 def _counted(

@@ -81,7 +81,7 @@ def in_order(keys: Sequence[tuple[str, ...]]) -> list[int]:
     Tables are in the order of their files, which is that of the characters.
     """
     numbered = [tuple(map(by_number, key)) for key in keys]
-    return sorted(range(len(keys)), key=numbered.__getitem__)
+    return sorted(range(len(keys)), key=lambda place: numbered[place])
 
 
 def _picture(

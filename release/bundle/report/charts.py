@@ -203,8 +203,8 @@ class Chart:
         width: float = 1.5,
     ) -> None:
         """A line through the points."""
-        places = itertools.starmap(self.place, points)
-        path = " ".join(itertools.starmap("{:.2f},{:.2f}".format, places))
+        places = [self.place(*point) for point in points]
+        path = " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
         self._marks.append(f'<polyline points="{path}" {_stroke(colour, dashes, width)}/>')
 
     def dots(self, points: Iterable[tuple[float, float]], colour: str) -> None:

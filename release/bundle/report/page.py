@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from importlib import resources
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from dp_release_verify import forms
@@ -102,7 +101,8 @@ def report_html(
     for place, (public, is_embedded) in enumerate(zip(queries, embedded, strict=True)):
         pictured = place < _PICTURED
         shown.append(_shown(spec, trees, public, pictured=pictured, is_embedded=is_embedded))
-    rests = map(attrgetter("rests_on"), (*queries, *tabulations))
+    rests = [query.rests_on for query in queries]
+    rests += [tabulation.rests_on for tabulation in tabulations]
     return render(
         "report.html",
         release=record,

@@ -187,7 +187,8 @@ def _keys(opened: OpenTabulation, named: NamedMargin) -> Iterator[list[str]]:
     for upper in _upper_levels(opened, level):
         names = opened.named.names[upper]
         # Lazily: a page shows the first rows of thousands.
-        columns.append(map(names.__getitem__, opened.named.places(level, upper).tolist()))
+        places = opened.named.places(level, upper).tolist()
+        columns.append(map(names.__getitem__, places))
     columns.append(iter(opened.named.names[level]))
     for areas in zip(*columns, strict=True):
         for labels in product(*opened.labels(named.names)):

@@ -56,7 +56,7 @@ def released_bytes(
         columns.append(_key_column(texts, schema.field(column).type))
     coordinates = query.answer_codes(outcomes)
     for name, part, codes in zip(query.columns, query.column_domains, coordinates, strict=True):
-        labels: list[Any] = list(map(part.labels.__getitem__, codes.tolist()))
+        labels: list[Any] = [part.labels[code] for code in codes.tolist()]
         if pa.types.is_string(schema.field(name).type):
             columns.append(text_column(labels))
         else:

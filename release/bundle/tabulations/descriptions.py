@@ -115,7 +115,7 @@ def _margin_columns(declared: Tabulation, margins: Sequence[Sequence[str]]) -> l
         for name, grouping in declared.groupings.items():
             if grouping.of == attribute:
                 ordered.append(name)
-    return list(filter(used.__contains__, ordered))
+    return [name for name in ordered if name in used]
 
 
 def _levels(declared: Tabulation, level: str) -> list[str]:

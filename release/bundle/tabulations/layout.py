@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -122,7 +121,7 @@ def level_table(opened: OpenTabulation, numbers: LevelNumbers) -> pa.Table:
     columns = {}
     # The names of the columns are those of the fields of MarginNumbers.
     for name in ("answer", "rounded", "low", "high", "standard_error"):
-        columns[name] = _in_rows(list(map(attrgetter(name), numbers.margins)))
+        columns[name] = _in_rows([getattr(margin, name) for margin in numbers.margins])
     return _table(level_keys(opened, numbers.level), columns)
 
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, chain, pairwise, starmap
-from operator import ge, le, mul
+from itertools import accumulate, chain, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -129,7 +128,7 @@ class IntegerNoise:
     @cached_property
     def total(self) -> int:
         """The sum of all weights, a power of two."""
-        return sum(starmap(mul, self.runs))
+        return sum(length * weight for length, weight in self.runs)
 
     @cached_property
     def high(self) -> int:
@@ -280,7 +279,7 @@ class IntegerNoise:
         masses = [mass for _, mass in self._stretches(self.low - before, self.high + after)]
         peak = masses.index(max(masses))
         rising, falling = masses[: peak + 1], masses[peak:]
-        return all(map(le, rising, rising[1:])) and all(map(ge, falling, falling[1:]))
+        return rising == sorted(rising) and falling == sorted(falling, reverse=True)
 
     def deltas(self, steps: Iterable[int], ratio: Fraction) -> Deltas:
         """The exact δ where neighbors differ by one of ``steps``, each at least 1, either way.
@@ -431,7 +430,8 @@ class IntegerNoise:
 
     @cached_property
     def _bounds(self) -> NDArray[np.uint64]:
-        return np.array(list(accumulate(starmap(mul, self.runs))), dtype=np.uint64)
+        masses = [length * weight for length, weight in self.runs]
+        return np.array(list(accumulate(masses)), dtype=np.uint64)
 
     def draw(self, count: int, source: RandomBytes = SYSTEM) -> Codes:
         """``count`` independent integers, each with exactly its probability, within ±2^62.

@@ -281,7 +281,7 @@ class Frame:
 def _deviations_last(component: Component) -> list[int]:
     """The axes of a table: areas, attributes that do not deviate, attributes that do."""
     # The sort is stable, so each group of attributes keeps its order.
-    order = sorted(range(len(component)), key=component.__getitem__)
+    order = sorted(range(len(component)), key=lambda place: component[place])
     return [0, *(axis + 1 for axis in order)]
 
 

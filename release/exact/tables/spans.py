@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import add, neg
+from operator import neg
 
 
 @dataclass
@@ -54,8 +54,10 @@ class Span:
         for pivot, function, own in self._echelon:
             factor = rest[pivot]
             if factor:
-                rest = list(map(add, rest, _scaled(function, -factor)))
-                coordinates = list(map(add, coordinates, _scaled(own, factor)))
+                rest = [a + b for a, b in zip(rest, _scaled(function, -factor), strict=True)]
+                coordinates = [
+                    a + b for a, b in zip(coordinates, _scaled(own, factor), strict=True)
+                ]
         return rest, coordinates
 
 

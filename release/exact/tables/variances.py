@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product, starmap
+from itertools import product
 from math import prod
-from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,5 +159,5 @@ class Sorts:
             places = [0] * count if deviates else range(count)
             stride = 1 if deviates else count
             rows = [row * stride + place for row, place in product(rows, places)]
-            shares = list(starmap(mul, product(shares, own)))
+            shares = [share * part for share, part in product(shares, own)]
         return rows, shares

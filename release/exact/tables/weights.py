@@ -77,7 +77,7 @@ def weights_of(problem: Problem) -> Iterator[CellWeights]:
     no noise. Cells with very little of the variance may be left out: see ``LEAST_SHARE``.
     """
     measured = problem.measured
-    noisy = list(enumerate(filter(measured.__getitem__, measured)))
+    noisy = list(enumerate(place for place in measured if measured[place]))
     for place in range(problem.tree.depth):
         targets = _targets(problem, place)
         if targets:

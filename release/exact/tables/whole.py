@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +107,7 @@ def finest(published: Sequence[Sequence[Margin]]) -> tuple[Margin, ...]:
     for margins in reversed(published):
         below = (*margins, *below)
         refinements = []
-        for groupings in zip(*map(attrgetter("groupings"), below), strict=True):
+        for groupings in zip(*(margin.groupings for margin in below), strict=True):
             # Two categories share a cell where every grouping has them in one class.
             refinements.append(numbered(zip(*groupings, strict=True)))
         cells.append(Margin(tuple(refinements)))

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from operator import ge
 from typing import TypeAlias
 
 from release.exact.composition.distribution import LossDistribution
@@ -54,7 +53,7 @@ def _by_sum(pattern: Pattern) -> tuple[int, Pattern]:
 
 def _exceeds(rival: Pattern, pattern: Pattern) -> bool:
     # Both fall: if any assignment of cells exceeds, that of the largest to the largest does.
-    return len(rival) >= len(pattern) and all(map(ge, rival, pattern))
+    return len(rival) >= len(pattern) and all(a >= b for a, b in zip(rival, pattern, strict=False))
 
 
 @lru_cache(maxsize=64)

@@ -8,12 +8,11 @@ budget's. release/noise/composed/share.py proves the result.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
 import numpy as np
 
@@ -106,12 +105,9 @@ class Cap:
         return max(-_ENDLESS, log_composed - self.log_delta)
 
 
-_IS_SHARED = attrgetter("is_shared")
-
-
 def any_shared(parts: Iterable[Part]) -> bool:
     """Whether any of the parts gets a share of the budget."""
-    return any(map(_IS_SHARED, parts))
+    return any(part.is_shared for part in parts)
 
 
 def scaled(parts: Iterable[Part], factor: float) -> list[Part]:
@@ -174,7 +170,7 @@ def started(parts: Sequence[Part], cap: Cap) -> list[Part]:
 
 def _excess_spread(parts: Sequence[Part], costs: Sequence[float], sigma: float) -> float:
     """By how much the spreads of shares are to grow for all costs to be those of a Gaussian σ."""
-    shared = sum(itertools.compress(costs, map(_IS_SHARED, parts)))
+    shared = sum(cost for cost, part in zip(costs, parts, strict=True) if part.is_shared)
     # What targets leave; where they leave next to nothing the scaling finds it.
     rest = max(0.1 / sigma**2, 1 / sigma**2 - (sum(costs) - shared))
     return math.sqrt(shared / rest) if shared else 1.0

@@ -124,7 +124,7 @@ def share_out(
     for group, result in zip(groups, results, strict=True):
         for name in group.names:
             shares[name] = replace(result, name=name)
-    return tuple(map(shares.__getitem__, names_of(requests)))
+    return tuple(shares[name] for name in names_of(requests))
 
 
 def noise_for(

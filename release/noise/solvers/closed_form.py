@@ -142,14 +142,14 @@ def staircase(sensitivity: Sensitivity, loss: Loss, epsilon: Fraction) -> Stairc
     if not grows or not np.array_equal(by_distance[distance], loss.numerators):
         return None
     counts = np.bincount(distance).tolist()
-    costs = list(map(mul, by_distance.tolist(), counts))
+    costs = [cost * count for cost, count in zip(by_distance.tolist(), counts, strict=False)]
     # Each candidate is a lower bound: costs with powers rounded down over masses rounded up.
     low, high = _powers(epsilon, by_distance.size // width + 2)
     losses = [
         Fraction(_by_steps(costs, first, width, low), _by_steps(counts, first, width, high))
         for first in range(1, width + 1)
     ]
-    best = min(range(width), key=losses.__getitem__)
+    best = min(range(width), key=lambda place: losses[place])
     levels = np.maximum(0, -(-(distance - best) // width))
     return Staircase(levels, losses[best] / loss.denominator)
 

@@ -314,7 +314,7 @@ def _run_as_arrays(
     model = highs_model(program)
     if program.whole.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        model.integrality_ = list(map(kinds.__getitem__, program.whole.tolist()))
+        model.integrality_ = [kinds[whole] for whole in program.whole.tolist()]
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     for name, value in options.items():

@@ -56,7 +56,7 @@ def raise_to_feasible(
     # A lighter mode is feasible as a tail, and as a head as long as it stays the heaviest; the
     # exact check of the caller decides where it does not.
     surplus = sum(weights) - total
-    heaviest = max(range(len(weights)), key=weights.__getitem__)
+    heaviest = max(range(len(weights)), key=lambda place: weights[place])
     if not 0 <= surplus < weights[heaviest]:
         raise ValueError("the masses cannot be rounded to a pmf")
     weights[heaviest] -= surplus

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class _Axis:
 
 def blocks_of(margins: Sequence[Margin]) -> Blocks:
     """Return the blocks of margins over the same attributes."""
-    axes = list(map(_axes, zip(*map(attrgetter("groupings"), margins), strict=True)))
+    axes = [_axes(own) for own in zip(*(margin.groupings for margin in margins), strict=True)]
     counts = []
     for place in range(len(margins)):
         counts.append(_product([axis[place].counts for axis in axes]).reshape(-1))

@@ -45,7 +45,7 @@ class Estimability:
         key = margin, measured
         if key not in self._known:
             margins = self.publication.margins
-            sources = map(margins.__getitem__, sorted(measured))
+            sources = [margins[place] for place in sorted(measured)]
             self._known[key] = follows(margins[margin], sources)
         return self._known[key]
 

@@ -68,8 +68,8 @@ class Objective:
         areas = self.publication.areas
         # np.unique gives the first level of each place; the levels that repeat it are left out.
         first = np.unique(self.places, return_index=True)[1].tolist()
-        names = tuple(map(areas.levels.__getitem__, first))
-        distinct = Areas(names, tuple(map(areas.parents.__getitem__, first)))
+        names = tuple(areas.levels[level] for level in first)
+        distinct = Areas(names, tuple(areas.parents[level] for level in first))
         return kinds_of(distinct, self.most_classes)
 
     @cached_property

@@ -299,7 +299,7 @@ def starting_supports(publication: Publication) -> list[Support]:
             supports.append(itertools.chain.from_iterable(finest[level] for level in chosen))
     distinct = []
     for support in supports:
-        paid = frozenset(filter(publication.moves.__getitem__, support))
+        paid = frozenset(place for place in support if publication.moves[place])
         # Without measured tables there is no split; those that cost nothing are exact anyway.
         if paid and paid not in distinct:
             distinct.append(paid)

@@ -111,8 +111,10 @@ class Outbox:
         for item in box.waiting:
             item.tries += 1
             untaken = []
-            # A channel that was taken out of the file is not waited for.
-            for name in filter(channels.__contains__, item.names):
+            for name in item.names:
+                # A channel that was taken out of the file is not waited for.
+                if name not in channels:
+                    continue
                 # One that failed just now would let every further notice wait for its time-out.
                 if name in failed:
                     untaken.append(name)

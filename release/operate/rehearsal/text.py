@@ -179,7 +179,7 @@ def _counted(count: int, sentence: str) -> str:
         words = clause.split(" ")
         # The first noun and the first verb of each clause: what follows may be of other things.
         for forms in (_NOUNS, _VERBS):
-            plural = next(filter(forms.__contains__, words), None)
+            plural = next((word for word in words if word in forms), None)
             if plural is not None:
                 words[words.index(plural)] = forms[plural]
         clauses.append(" ".join(words))

@@ -86,7 +86,7 @@ def without(publication: Publication, table: Table) -> Publication:
             moves[level, place] = publication.moves[level, margin]
             if (level, margin) in publication.importance and (level, margin) != table:
                 importance[level, place] = publication.importance[level, margin]
-    own = tuple(map(publication.margins.__getitem__, margins))
+    own = tuple(publication.margins[margin] for margin in margins)
     return Publication(publication.areas, own, importance, moves)
 
 

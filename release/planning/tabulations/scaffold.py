@@ -119,7 +119,7 @@ def _areas(path: Path, schema: TableSchema) -> NamedAreas:
         )
     try:
         by_level = list(zip(*lines, strict=True))
-        in_order = list(zip(*map(by_level.__getitem__, order), strict=True))
+        in_order = list(zip(*(by_level[place] for place in order), strict=True))
         return nested(_HIERARCHY, levels, in_order)
     except SpecError as error:
         raise SpecError(

@@ -30,9 +30,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise, starmap
+from itertools import pairwise
 from math import ceil, gcd, log
-from operator import ge
 from typing import Any, Literal
 
 import numpy as np
@@ -234,7 +233,7 @@ class BinnedQuery(StatisticQuery):
     def _check_values(self, values: Sequence[int]) -> None:
         if self.named is not StatisticName.SUM or self.clamp is not None or self.is_on_statistic:
             raise ValueError("values is for a sum with noise: on_answer, and in place of clamp")
-        if any(starmap(ge, pairwise(values))):
+        if any(before >= after for before, after in pairwise(values)):
             raise ValueError("values must be ascending, each once")
 
     @property

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, compress, pairwise
-from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -100,7 +99,7 @@ class Joint:
     @cached_property
     def first_items(self) -> tuple[int, ...]:
         """The number of each part's first item, and of all items."""
-        return tuple(accumulate(map(attrgetter("items"), self.kinds), initial=0))
+        return tuple(accumulate((kind.items for kind in self.kinds), initial=0))
 
     @property
     def items(self) -> int:
@@ -114,7 +113,7 @@ class Joint:
 
     @cached_property
     def _places(self) -> tuple[int, ...]:
-        return tuple(accumulate(map(attrgetter("width"), self.kinds), initial=0))
+        return tuple(accumulate((kind.width for kind in self.kinds), initial=0))
 
     def _split(self, profiles: Profiles) -> Iterator[tuple[RowKind, Profiles]]:
         """Each part with its columns."""

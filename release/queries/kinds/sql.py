@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -163,7 +162,7 @@ class _Statement:
         # groups are left out.
         codes = np.zeros(len(self.keys), dtype=np.int64)
         answered: set[int] = set()
-        for row in zip(*map(methodcaller("to_pylist"), answers.columns), strict=True):
+        for row in zip(*(column.to_pylist() for column in answers.columns), strict=True):
             *key, answer = row
             cell = self.place.get(tuple(key))
             if cell is None:

@@ -147,7 +147,7 @@ def _places(
         for text in texts:
             if text not in own:
                 raise SpecError(field, unknown_name(text, categories[name]))
-        places[name] = tuple(map(own.__getitem__, texts))
+        places[name] = tuple(own[text] for text in texts)
     return places
 
 

@@ -107,7 +107,8 @@ class OpenTabulation:
         for attribute, own in self.categories.items():
             groupings[attribute] = summed_out(len(own))
         # In the order of the attributes, whatever the order of the names.
-        for named in map(self.by_name.__getitem__, names):
+        for name in names:
+            named = self.by_name[name]
             groupings[named.of] = named.classes
         return Margin(tuple(groupings.values()))
 
@@ -173,7 +174,7 @@ class OpenTabulation:
             for table in self.published_at(level):
                 used.update(table.names)
             # In the order of the spec, which is that of the columns of the files.
-            columns.append(tuple(filter(used.__contains__, self.by_name)))
+            columns.append(tuple(name for name in self.by_name if name in used))
         return tuple(columns)
 
     def possible(self, margin: Margin) -> Mask | None:

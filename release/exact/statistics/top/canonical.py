@@ -160,12 +160,12 @@ class CanonicalTop(OnCounts):
     def _drawn(self, counts: list[int], source: RandomBytes) -> list[int]:
         """One set of codes, ascending; which of equal counts comes first changes no weight."""
         order = sorted(range(len(counts)), key=lambda code: -counts[code])
-        classes = list(self.classes(list(map(counts.__getitem__, order))))
+        classes = list(self.classes([counts[place] for place in order]))
         chosen, number = _set_at(_uniform_below(sum(map(_class_weight, classes)), source), classes)
         later = _combination(number, self.members - chosen.first_outside)
         skipped = chosen.first_outside + 1
         places = [*range(chosen.first_outside), *(skipped + element for element in later)]
-        return sorted(map(order.__getitem__, places))
+        return sorted(order[place] for place in places)
 
 
 def _canonical_loss(counts: Sequence[int], codes: tuple[int, ...]) -> int:

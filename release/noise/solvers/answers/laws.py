@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -206,7 +205,7 @@ class _Pairs:
     ) -> None:
         self.problem, self.builder = problem, builder
         self.masses, self.exponents = masses, exponents
-        self.rows = list(starmap(self._privacy_rows, problem.pairs))
+        self.rows = [self._privacy_rows(*pair) for pair in problem.pairs]
 
     def _privacy_rows(self, a: int, b: int) -> Numbers:
         """P(o|a) - E·P(o|b) ≤ t(o), divided by the scale of P(o|a); Σ t ≤ δ."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import mul
 
 import numpy as np
 
@@ -71,7 +70,9 @@ class ChannelProblem:
         losses = channel.loss(self.costs)
         if self.prior is None:
             return max(losses)
-        return sum(map(mul, self.prior, losses), Fraction(0))
+        return sum(
+            (share * loss for share, loss in zip(self.prior, losses, strict=True)), Fraction(0)
+        )
 
     @property
     def has_envelope(self) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import attrgetter
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def best_price(line: Line, near: int) -> Rests:
         tables = [
             rests(line, _spread(line, price_of_largest)) for price_of_largest in sorted(nearby)
         ]
-        better = max(tables, key=attrgetter("least"))
+        better = max(tables, key=lambda table: table.least)
         if better.least > best.least:
             best = better
         else:
