@@ -1656,7 +1656,8 @@ def check_table(release: Release, question: Question) -> None:
     kinds = {column: key_kinds[types[column]] for column in form["by"]}
     for suffix, domain in label_parts(question):
         kinds[f"answer{suffix}"] = "string" if "nominal" in domain else "int64"
-    if "low" in table.kinds or "high" in table.kinds:
+    is_public = form["sensitivity"] != "empirical"
+    if is_public and ("low" in table.kinds or "high" in table.kinds):
         real = form["kind"] == "mean" or "bins" in form.get("domain", {})
         kinds |= dict.fromkeys(("low", "high"), "double" if real else "int64")
     kinds |= drawn_columns(question)

@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dp_release_verify import forms
@@ -15,6 +17,7 @@ from dp_release_verify.errors import Refused
 from dp_release_verify.ledger import Ledger, read_ledger
 from dp_release_verify.losses import Losses, worst_case
 from dp_release_verify.provenance import check_paid, plan_keeps, unpaid_rules
+from release.bundle.tables.parquet import FACTS, parquet_bytes
 from tests.verifier import made, signing
 from tests.verifier.signing import Book, private_key
 
@@ -85,6 +88,25 @@ def test_a_question_breaks_one_rule(
     refusal = made.verdict_of(release, auditor).refusal
     assert refusal is not None
     assert (refusal.check, refusal.needed) == (check, sentence)
+
+
+def test_a_committed_law_says_nothing_by_intervals(
+    sound: tuple[Path, Path], tmp_path: Path
+) -> None:
+    release, auditor = (Path(shutil.copytree(each, tmp_path / each.name)) for each in sound)
+    path = release / "data" / "committed.parquet"
+    table = pq.read_table(path)
+    assert table.column_names == ["place", "answer", "answer_code"]
+    ends = table.select(["answer"]).rename_columns(["low"])
+    for place, name in enumerate(("low", "high"), 2):
+        table = table.add_column(place, pa.field(name, pa.int64(), nullable=False), ends[0])
+    entries = {key.decode(): text.decode() for key, text in table.schema.metadata.items()}
+    entries.pop(FACTS)
+    path.write_bytes(parquet_bytes(table, entries))
+    made.seal(release)
+    refusal = made.verdict_of(release, auditor).refusal
+    assert refusal is not None
+    assert (refusal.check, refusal.about) == ("tables.form", "data/committed.parquet")
 
 
 # ---- A ledger ------------------------------------------------------------------------------------
