@@ -143,10 +143,24 @@ document.addEventListener("drop", async (event) => {
   event.preventDefault();
   place.classList.remove("over");
   // Taken before the first wait: afterwards the browser has forgotten them.
-  const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+  const entries = [];
   const given = [];
-  for (const entry of entries) {
-    given.push(...await filesBelow(entry));
+  for (const item of event.dataTransfer.items) {
+    const entry = item.webkitGetAsEntry();
+    const file = item.getAsFile();
+    if (entry !== null) {
+      entries.push(entry);
+    } else if (file !== null) {
+      given.push([file.name, file]);
+    }
+  }
+  try {
+    for (const entry of entries) {
+      given.push(...await filesBelow(entry));
+    }
+  } catch (error) {
+    say(`Not read: ${error.message}`);
+    return;
   }
   await judge(given);
 });

@@ -200,12 +200,31 @@ def test_a_folder_and_its_zip_get_the_verdict_of_the_command(
     opened.locator("summary", has_text="Who published it").click()
     opened.select_option("#require", "none")
     opened.locator("summary", has_text="Who published it").click()
+    opened.evaluate("() => document.getElementById('state').replaceChildren()")
     opened.set_input_files("#folder", folder)
     assert heads(opened) == [head]
     archive = tmp_path / "small.zip"
     archive.write_bytes(zip_of(files_of(folder, "small/")))
+    opened.evaluate("() => document.getElementById('state').replaceChildren()")
     opened.set_input_files("#zip", archive)
     assert heads(opened) == [head]
+
+
+DROP = """
+async (bytes) => {
+  const given = new DataTransfer();
+  given.items.add(new File([new Uint8Array(bytes)], "small.zip"));
+  document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: given, bubbles: true}));
+}
+"""
+
+
+def test_a_zip_is_dropped(opened: Any, public: Path) -> None:
+    # What an earlier test left would look like the verdict on this one.
+    opened.evaluate("() => document.getElementById('state').replaceChildren()")
+    opened.evaluate(DROP, list(zip_of(files_of(public, "small/"))))
+    (head,) = heads(opened)
+    assert head.startswith("small: VERIFIED")
 
 
 def test_the_page_has_no_connection_and_shows_what_it_runs(opened: Any) -> None:
