@@ -558,7 +558,7 @@ _KEYS = (
         "queries/profiles.py",
         (
             "the last key is left out",
-            "keys = tuple(product(*map(spec_file.keys.__getitem__, query.by)))",
+            "keys = tuple(product(*(spec_file.keys[column] for column in query.by)))",
             "keys = tuple(product(*(spec_file.keys[by][:-1] for by in query.by)))",
             "simple",
         ),
@@ -579,8 +579,8 @@ _KEYS = (
         "bundle/tables/answers.py",
         (
             "the labels are those of the next code",
-            "list(map(part.labels.__getitem__, codes.tolist()))",
-            "list(map(part.labels.__getitem__, ((codes + 1) % part.size).tolist()))",
+            "[part.labels[code] for code in codes.tolist()]",
+            "[part.labels[code] for code in ((codes + 1) % part.size).tolist()]",
             "simple",
         ),
     ),
