@@ -299,7 +299,8 @@ def test_a_parquet_file_that_grows_when_it_is_read(tmp_path: Path, ami_release: 
     path = public / "data" / "heavy_evenings.parquet"
     schema = pq.read_schema(path).remove_metadata()
     options = {"compression": "gzip", "store_schema": False, "use_dictionary": False}
-    row = pa.table([["c00"] * 10**7, [0] * 10**7, [0] * 10**7], schema=schema)
+    zeros = [0] * 10**7
+    row = pa.table([["c00"] * 10**7, zeros, zeros, zeros, zeros], schema=schema)
     with pq.ParquetWriter(path, schema, write_statistics=False, **options) as writer:
         writer.write_table(row, row_group_size=10**7)
     data = path.read_bytes()
