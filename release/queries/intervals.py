@@ -74,11 +74,14 @@ def released_interval(
     interval may end below its begin. Means and bins have floats, all others integers. None where
     answers have no order, or are selected or joint.
     """
+    declared = getattr(query, "domain", None)
+    # Means lie between whole numbers, and the last bin has no end.
+    kind = np.float64 if query.kind == "mean" or isinstance(declared, Bins) else np.int64
     if isinstance(mechanism, NoisySums):
         if not isinstance(query, OnStatisticQuery):
             raise TypeError(f"{query.name} has no sums")
         found = around_sums(query, mechanism, outcomes)
-        return found.low, found.high
+        return found.low.astype(kind), found.high.astype(kind)
     if not isinstance(mechanism, Mechanism) or not isinstance(query, PlainQuery):
         return None
     around = in_codes(query.answers, mechanism, outcomes[:, 0])
@@ -87,19 +90,17 @@ def released_interval(
     # Each answer once: a million cells have few.
     lows, of_low = np.unique(around.low, return_inverse=True)
     highs, of_high = np.unique(around.high, return_inverse=True)
-    labels, declared = query.answers.labels, getattr(query, "domain", None)
-    is_real = query.kind == "mean"
-    if not isinstance(declared, Bins):
-        kind = np.float64 if is_real else np.int64
-        firsts = np.array([labels[code] for code in lows.tolist()], dtype=kind)
-        lasts = np.array([labels[code] for code in highs.tolist()], dtype=kind)
-        return firsts[of_low], lasts[of_high]
-    begins, ends = [], []
-    for begin, _ in ends_of_bins(declared.bins, lows.tolist(), is_real=is_real):
-        begins.append(begin)
-    for _, end in ends_of_bins(declared.bins, highs.tolist(), is_real=is_real):
-        ends.append(math.inf if end is None else end)
-    return np.array(begins, dtype=np.float64)[of_low], np.array(ends)[of_high]
+    if isinstance(declared, Bins):
+        is_real = query.kind == "mean"
+        firsts = [low for low, _ in ends_of_bins(declared.bins, lows.tolist(), is_real=is_real)]
+        lasts = []
+        for _, high in ends_of_bins(declared.bins, highs.tolist(), is_real=is_real):
+            lasts.append(math.inf if high is None else high)
+    else:
+        labels = query.answers.labels
+        firsts = [labels[code] for code in lows.tolist()]
+        lasts = [labels[code] for code in highs.tolist()]
+    return np.array(firsts, dtype=kind)[of_low], np.array(lasts, dtype=kind)[of_high]
 
 
 def in_codes(

@@ -89,8 +89,11 @@ def _intervals(opened: PublicRelease) -> Iterator[Finding]:
     """The intervals of answers follow from what was drawn and from public noise."""
     compared = 0
     for made in opened.made.queries:
-        table, mechanism = opened.table(made.name), opened.mechanism(made)
-        if mechanism is None or INTERVAL[0] not in table.column_names:
+        mechanism = opened.mechanism(made)
+        if mechanism is None:
+            continue
+        table = opened.table(made.name)
+        if INTERVAL[0] not in table.column_names:
             continue
         query, file = opened.query(made.name), f"data/{made.name}.parquet"
         drawn = [numbers_of(table.column(name)) for name in query.outcome_columns]

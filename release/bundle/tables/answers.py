@@ -19,8 +19,8 @@ from release.bundle.metadata import field_facts
 from release.bundle.tables.intervals import END_TITLES, INTERVAL, LEVEL_TEXT, Around
 from release.bundle.tables.parquet import SHOWN, Facts, parquet_bytes
 from release.exact.domain import Codes
+from release.queries.intervals import Ends
 from release.spec.declarations import ColumnType
-from release.spec.domains import Bins
 from release.spec.query import Query
 from release.tables.columns import number_column, text_column
 
@@ -48,7 +48,7 @@ def released_bytes(
     """
     # docs/design/format.md, 4.3
     ends = None if around is None else around.ends
-    schema = _schema(query, kinds, has_interval=ends is not None)
+    schema = _schema(query, kinds, ends)
     outcomes = outcomes.reshape(len(keys), -1)
     columns = []
     for place, column in enumerate(query.by):
@@ -63,7 +63,7 @@ def released_bytes(
             columns.append(number_column(labels, pa.int64()))
     if ends is not None:
         for values in ends:
-            columns.append(number_column(values, _interval_kind(query)))
+            columns.append(number_column(values, pa.from_numpy_dtype(values.dtype)))
     for name, drawn in zip(query.outcome_columns, outcomes.T, strict=True):
         columns.append(number_column(drawn, schema.field(name).type))
     entries = {"release_id": release_id, "query": query.name, "format": FORMAT}
@@ -80,7 +80,7 @@ def _key_column(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
     return text_column(texts)
 
 
-def _schema(query: Query, kinds: Mapping[str, ColumnType], *, has_interval: bool) -> pa.Schema:
+def _schema(query: Query, kinds: Mapping[str, ColumnType], ends: Ends | None) -> pa.Schema:
     """The columns of a released table."""
     fields = []
     for column in query.by:
@@ -89,20 +89,14 @@ def _schema(query: Query, kinds: Mapping[str, ColumnType], *, has_interval: bool
     for name, part in zip(query.columns, query.column_domains, strict=True):
         kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
         fields.append(pa.field(name, kind, nullable=False))
-    if has_interval:
-        for name in INTERVAL:
-            fields.append(pa.field(name, _interval_kind(query), nullable=False))
+    if ends is not None:
+        for name, values in zip(INTERVAL, ends, strict=True):
+            fields.append(pa.field(name, pa.from_numpy_dtype(values.dtype), nullable=False))
     # 32 bits hold the codes of all but the widest domains.
     is_wide = query.outcome_columns != ("answer_code",) or query.answers.size > 2**31
     for name in query.outcome_columns:
         fields.append(pa.field(name, pa.int64() if is_wide else pa.int32(), nullable=False))
     return pa.schema(fields)
-
-
-def _interval_kind(query: Query) -> pa.DataType:
-    """Means lie between whole numbers, and the last bin has no end."""
-    is_real = query.kind == "mean" or isinstance(getattr(query, "domain", None), Bins)
-    return pa.float64() if is_real else pa.int64()
 
 
 def _facts(query: Query, around: Around | None) -> Facts:
