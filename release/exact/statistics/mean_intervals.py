@@ -24,6 +24,7 @@ _DISCRETE = 200
 """Up to this scale the noise is summed integer by integer; beyond it is as good as continuous."""
 
 _GRID = 129
+_SHARES = np.linspace(0.0, 1.0, _GRID)
 _HALVINGS = 50
 _CELLS_AT_ONCE = 2**14
 
@@ -37,42 +38,40 @@ def mean_intervals(
     row. The noise is geometric, the same on both.
     """
     low, high = bounds
-    shares, widths = _widths(noise, level)
+    widths = _widths(noise, level)
     lows, highs = np.empty(len(sums)), np.empty(len(sums))
     for start in range(0, len(sums), _CELLS_AT_ONCE):
         block = sums[start : start + _CELLS_AT_ONCE].astype(np.float64)
-        ends = _ends(block, shares, widths)
+        ends = _ends(block, widths)
         lows[start : start + _CELLS_AT_ONCE], highs[start : start + _CELLS_AT_ONCE] = ends
     return low + (high - low) * lows, low + (high - low) * highs
 
 
 @lru_cache(maxsize=32)
-def _widths(noise: IntegerNoise, level: float) -> tuple[Floats, Floats]:
-    """A grid of shares from 0 to 1, and how far the noise of the difference reaches at each.
+def _widths(noise: IntegerNoise, level: float) -> Floats:
+    """How far the noise of the difference reaches at each share of the grid.
 
     The width depends on the share alone, so it is calculated once for all cells. A release is
     written and read several times, and asks for it each time.
     """
-    shares = np.linspace(0.0, 1.0, _GRID)
-    half = [_radius(noise, 1 - share, share, level) for share in shares[: _GRID // 2 + 1]]
+    half = [_radius(noise, 1 - share, share, level) for share in _SHARES[: _GRID // 2 + 1]]
     # The noise is the same on both sums, so the other half is its mirror image.
-    widths = np.array([*half, *half[-2::-1]])
-    return shares, widths
+    return np.array([*half, *half[-2::-1]])
 
 
-def _ends(sums: Floats, shares: Floats, widths: Floats) -> tuple[Floats, Floats]:
+def _ends(sums: Floats, widths: Floats) -> tuple[Floats, Floats]:
     """Both ends as shares of the way from low to high."""
 
     def excess(share: Floats) -> Floats:
         off = np.abs((1 - share) * sums[:, 0] - share * sums[:, 1])
-        return np.asarray(off - np.interp(share, shares, widths))
+        return np.asarray(off - np.interp(share, _SHARES, widths))
 
-    inside = np.stack([excess(np.full(len(sums), share)) <= 0 for share in shares], axis=1)
+    inside = np.stack([excess(np.full(len(sums), share)) <= 0 for share in _SHARES], axis=1)
     best = np.clip(sums[:, 0] / np.maximum(sums.sum(axis=1), 1e-9), 0, 1)
     # A narrow interval lies between two points of the grid, around the mean itself.
-    first = np.where(inside.any(axis=1), shares[inside.argmax(axis=1)], best)
-    last = np.where(inside.any(axis=1), shares[_GRID - 1 - inside[:, ::-1].argmax(axis=1)], best)
-    step = shares[1]
+    first = np.where(inside.any(axis=1), _SHARES[inside.argmax(axis=1)], best)
+    last = np.where(inside.any(axis=1), _SHARES[_GRID - 1 - inside[:, ::-1].argmax(axis=1)], best)
+    step = _SHARES[1]
     lower = _crossing(excess, np.minimum(first, best), np.maximum(first - step, 0))
     upper = _crossing(excess, np.maximum(last, best), np.minimum(last + step, 1))
     return lower, upper
