@@ -36,7 +36,7 @@ def on_post_build(config: dict[str, Any], **_: Any) -> None:
     """Write the verifier and Python for it beside the page, ``verifier/verify.html``."""
     project, place = Path(__file__).parent.parent, Path(config["site_dir"]) / "verifier"
     (place / NAME).write_bytes(verifier_file(project))
-    # The hook of mkdocs leaves out what is Python; this file runs in the browser.
+    # mkdocs leaves out what is Python (exclude_docs); this file runs in the browser.
     shutil.copyfile(project / "docs" / "verifier" / "page.py", place / "page.py")
     data = _package()
     if data is None:

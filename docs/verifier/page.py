@@ -11,10 +11,12 @@ import json
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from dp_release_verify.checks import Evidence, verify
+from dp_release_verify.digests import SUMS
+from dp_release_verify.ledger import CHECKPOINT
 from dp_release_verify.provenance import Trust
 from dp_release_verify.signatures import CURATOR, SignatureError, VerifierKey, read_key
 from dp_release_verify.verdict import escaped, worst
@@ -25,10 +27,6 @@ MOST_BYTES = 2**28
 
 DROPPED = Path("/dropped")
 """Where Pyodide keeps files: in the memory of the page."""
-
-SUMS = "SHA256SUMS"
-LEDGER = "checkpoint"
-"""The file that only the folder of a ledger has."""
 
 
 class NotTaken(Exception):  # noqa: N818 - no fault of anybody
@@ -131,29 +129,22 @@ def verdicts(
     """The verdict on each release among the files, as JSON for the page.
 
     Args:
-        files: the bytes of each file, by its path.
+        files: the bytes of each file, by its path; or a zip alone.
         keys: public keys, one a line.
         require: the least evidence that is not missing.
         folder: where the files are written, anew each time.
     """
-    return _told(lambda: files, keys, require, folder)
-
-
-def verdicts_of_zip(data: bytes, keys: str, require: Evidence, folder: Path = DROPPED) -> str:
-    """As :func:`verdicts`, of the files of a zip."""
-    return _told(lambda: unpacked(bytes(data)), keys, require, folder)
-
-
-def _told(
-    files: Callable[[], Mapping[str, bytes]], keys: str, require: Evidence, folder: Path
-) -> str:
     try:
         trust = trusted(keys)
-        write_files(files(), folder)
+        names = list(files)
+        if len(names) == 1 and names[0].lower().endswith(".zip"):
+            files = unpacked(bytes(files[names[0]]))
+        write_files(files, folder)
         releases = folders_with(SUMS, folder)
         if not releases:
             raise NotTaken(f"no release is in it: a release folder holds a file {SUMS}")
-        ledgers = folders_with(LEDGER, folder)
+        # Only the folder of a ledger has a checkpoint.
+        ledgers = folders_with(CHECKPOINT, folder)
         ledger = ledgers[0] if ledgers else None
         found = [verify(each, None, Trust(trust, (), ledger), require) for each in releases]
     except NotTaken as error:

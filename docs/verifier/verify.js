@@ -2,6 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 const state = byId("state");
+// As page.py has it, which holds what is unpacked to it too; here before anything is read.
 const MOST_BYTES = 2 ** 28;
 let python = null;
 
@@ -81,8 +82,6 @@ async function filesBelow(entry, path = "") {
   }
 }
 
-const isZip = (file) => file.name.toLowerCase().endsWith(".zip");
-
 async function judge(given) {
   byId("verdicts").replaceChildren();
   if (python === null) {
@@ -95,10 +94,7 @@ async function judge(given) {
   try {
     const files = await bytesOf(given);
     const page = python.pyimport("page");
-    const [first] = given;
-    const told = given.length === 1 && isZip(first[1])
-      ? page.verdicts_of_zip(python.toPy(files.get(first[0])), byId("keys").value, byId("require").value)
-      : page.verdicts(python.toPy(files), byId("keys").value, byId("require").value);
+    const told = page.verdicts(python.toPy(files), byId("keys").value, byId("require").value);
     show(JSON.parse(told));
   } catch (error) {
     say(`Not read: ${error.message}`);

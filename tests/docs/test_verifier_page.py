@@ -91,7 +91,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_no_release_is_not_read(
     page: ModuleType, tmp_path: Path, data: bytes, problem: str
 ) -> None:
-    told = json.loads(page.verdicts_of_zip(data, "", "none", tmp_path / "dropped"))
+    told = json.loads(page.verdicts({"dropped.zip": data}, "", "none", tmp_path / "dropped"))
     assert problem in told["problem"]
     assert list(tmp_path.iterdir()) == []
 
