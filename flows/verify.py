@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from dp_release_verify.verdict import escaped, worst
+from dp_release_verify.verdict import worst
 from flows.environment import quiet_flow, set_environment
 from flows.run import Sealed, run_sealed
-from release.cli.console import guarded
+from release.cli.console import echo, guarded
 from release.operate.operations import Judged, verify_each
 from release.verification.evidence import Required, Trust
 from release.verification.keys import read_trusted
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
         sealed = verify_flow(options.out, tuple(options.trust), options.require)
         found = cast("tuple[Judged, ...]", sealed.content)
         for each in found:
-            print(escaped(f"{each.release_id}  {each.words}"))  # noqa: T201 - for people
+            echo(f"{each.release_id}  {each.words}")
         return worst([each.status for each in found])
 
     sys.exit(guarded(action))

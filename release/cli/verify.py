@@ -47,10 +47,9 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     """Check releases without the confidential data: what is proved, tested, and on trust.
 
     Several releases, or an output folder, get one line each, and the worst decides the exit
-    status. With an output folder its ledger and
-    its auditor's folders are read too. Only --trust says who published a release. -v shows every
-    finding. Exit status 3 where evidence that is required was not there, 5 where a guarantee is not
-    proved for want of the auditor's folder.
+    status. With an output folder its ledger and its auditor's folders are read too. Only --trust
+    says who published a release. -v shows every finding. Exit status 3 where evidence that is
+    required was not there, 5 where a guarantee is not proved for want of the auditor's folder.
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
     """
@@ -136,7 +135,7 @@ def _verify_each(
     folders: list[Path], auditor: Path | None, evidence: Trust, jobs: int | None, as_json: bool
 ) -> None:
     """Print a line for each release; the worst of them decides the exit status."""
-    from dp_release_verify.verdict import escaped, worst
+    from dp_release_verify.verdict import worst
     from release.operate.operations import Judged, judged, verify_each
 
     found: list[Judged] = []
@@ -152,5 +151,5 @@ def _verify_each(
         print_json([asdict(each) for each in found])
     else:
         for each in found:
-            echo(escaped(f"{each.release_id}  {each.words}"))
+            echo(f"{each.release_id}  {each.words}")
     raise typer.Exit(worst([each.status for each in found]))
