@@ -12,8 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from release.pipeline import answer, load
 from release.queries.read import read_spec
+from tests.answers import answer, load
 from tests.small import sensitivities
 
 PROJECT = Path(__file__).parent.parent

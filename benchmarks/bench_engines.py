@@ -22,15 +22,19 @@ from bench_scale import write_meters
 RUN = """
 import hashlib, json, sys, time
 from pathlib import Path
-from release.pipeline import answer, find_sensitivity, load
+from release.job import Job, Options, walk
+from release.noise.unseen import Unseen
 from release.queries.read import read_spec
+from release.street import between
 from release.tables.duckdb import Engine
 spec_file = read_spec(Path(sys.argv[1]))
 start = time.perf_counter()
-with load(spec_file, Engine(sys.argv[2] or None, spark=sys.argv[3] or None)) as tables:
+with Job(Options(engine=Engine(sys.argv[2] or None, spark=sys.argv[3] or None))) as job:
+    job.take(Unseen.of(spec_file))
+    walk(between("load", "load"), job)
     opened = time.perf_counter()
-    answered = answer(tables, spec_file)
-found = find_sensitivity(answered, spec_file)
+    walk(between("answer", "move"), job)
+    found = job.runs
 ended = time.perf_counter()
 plain = [[one.codes.tolist(), list(map(list, one.sensitivity.shifts))] for one in found]
 digest = hashlib.sha256(json.dumps(plain).encode()).hexdigest()

@@ -23,10 +23,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from release.budget.ledger import Abort, Commit, ScopeCap, create_ledger, read_ledger
+from release.job import Options
 from release.operate.operations import Place, recover_all
-from release.pipeline import Options, run_release
 from release.records.keys.files import create_key
 from release.spec.periods import parse_period
+from release.street import run_release
 
 SPEC = Path(__file__).parent.parent / "data" / "nightly.yaml"
 DAY = "2012-07-02"

@@ -19,8 +19,8 @@ from pathlib import Path
 import yaml
 from bench_scale import CIRCUITS, query, spec
 
-from release.pipeline import answer, load
 from release.queries.read import read_spec
+from release.street import answered
 from tests.postgresql import IS_INSTALLED, Server, started
 
 COLUMNS = {"meter": "text", "circuit": "text", "hour": "int", "wh": "int"}
@@ -50,8 +50,7 @@ def write(folder: Path, name: str, **place: str) -> Path:
 def answers(path: Path) -> list[int]:
     """The true answers."""
     spec_file = read_spec(path)
-    with load(spec_file) as tables:
-        (run,) = answer(tables, spec_file)
+    (run,) = answered(spec_file)
     return [int(code) for code in run.codes]
 
 

@@ -56,7 +56,7 @@ def counted(number: int, largest: int) -> dict[str, Any]:
 
 def measure(path: Path) -> tuple[float, float, float]:
     """Seconds of the processors for the process, of the wall for a release, and peak MiB."""
-    from release.pipeline import run_release
+    from release.street import run_release
 
     start = time.perf_counter()
     run_release(path, path.parent / "out")

@@ -115,7 +115,7 @@ def our_release(size: int) -> dict[str, Prepare]:
     """A whole release from a Parquet file: spec, bounds, law, files, and their verification."""
     parquet, arrow = import_module("pyarrow.parquet"), import_module("pyarrow")
     yaml = import_module("yaml")
-    from release.pipeline import run_release
+    from release.street import run_release
 
     def prepare(true: Codes) -> Run:
         def run() -> Codes:

@@ -61,9 +61,9 @@ def written(folder: Path, rows: int, *, copied: bool = False) -> Path:
 
 def ours(path: Path) -> tuple[Figures, int]:
     """Figures of the stage from opening the table to the answers, and how many there are."""
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
     from release.tables.duckdb import Engine
+    from tests.answers import answer, load
 
     spec_file = read_spec(path)
 

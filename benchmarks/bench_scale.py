@@ -121,9 +121,9 @@ def write_spec(folder: Path, plain: Mapping[str, object]) -> Path:
 
 def measure(path: Path, limit: str | None) -> tuple[float, float, list[int]]:
     """Seconds, peak MiB and the number of differences of each query."""
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
     from release.tables.duckdb import Engine
+    from tests.answers import answer, load
 
     spec_file = read_spec(path)
     start = time.perf_counter()

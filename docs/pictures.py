@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
-from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
+from release.street import answered, run_release
 
 PROJECT = Path(__file__).parent.parent
 BLUE, GREY, RED = "#2b5d8a", "#9aa5b1", "#b5452c"
@@ -32,8 +32,7 @@ def main() -> None:
     """Run the sample release and draw ``docs/release.png``."""
     spec = PROJECT / "data" / "ami.yaml"
     spec_file = read_spec(spec)
-    with load(spec_file) as tables:
-        truth = answer(tables, spec_file)[2].codes
+    truth = answered(spec_file)[2].codes
     with tempfile.TemporaryDirectory() as folder:
         public = run_release(spec, Path(folder)).public
         table = pq.read_table(public / "data" / "heavy_evenings.parquet")

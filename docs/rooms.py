@@ -19,7 +19,7 @@ ROOMS = (
         "planning",
         "analysis",
         "facts",
-        "pipeline",
+        "street",
         "audit",
         "operate",
         "cli",

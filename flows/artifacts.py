@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -12,11 +13,9 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from dp_release_verify.digests import SUMS
 from dp_release_verify.verdict import Level, Verdict
 from release.analysis.summary import summarise
-from release.budget.cost import Charges
-from release.bundle.prepared import Prepared
-from release.bundle.publish import LEDGER, Publication
+from release.bundle.publish import LEDGER
 from release.exact.numbers import format_up
-from release.spec.load import SpecFile
+from release.job import Job, Stage
 from release.spec.query import Query
 from release.verification.verifier import own_trust, verify
 
@@ -28,53 +27,69 @@ def show_quietly(public: Path, out: Path) -> None:
         show(public, out)
 
 
-def show_stage(name: str, result: object) -> None:
-    """Create the artifact of a stage from what is public by then; a failure is ignored.
-
-    Nothing of a table is: what the stages *load*, *answer* and *sensitivity* give is confidential,
-    and neither they nor *draw* have an artifact.
-    """
-    # The charge may be reserved by now, so its run must not end for want of a dashboard.
-    with suppress(Exception):
-        table = _rows(name, result)
-        if table is not None:
-            rows, description = table
-            create_table_artifact(rows, key=name, description=description)
-
-
 Rows: TypeAlias = list[dict[str, str]]
 
 
-def _rows(name: str, result: object) -> tuple[Rows, str] | None:
-    """The rows of a stage's artifact and what they are; None of a stage that has none."""
-    match result:
-        case SpecFile():
-            rows = list(map(_asked, result.spec.charged))
-            table = rows, f"{result.spec.release.title}: what is asked"
-        case Publication():
-            payer = "no ledger: the cap of the spec" if result.ledger is None else "the ledger"
-            table = [{"release": result.release_id, "paid by": payer}], "the place of the release"
-        case Charges():
-            charge = {"ε": format_up(result.epsilon, 6), "δ": format_up(result.delta, 6)}
-            table = [charge], "the charge of the release"
-        case Prepared() if name == "prepare":
-            # The family's name is published, whether the mechanism itself is or not.
-            rows = [{"query": own.query.name, "mechanism": own.family} for own in result.queries]
-            table = rows, "the mechanisms of the release"
-        case Path() if name == "publish":
-            lines = (result / SUMS).read_text("utf-8").splitlines()
-            rows = [{"file": line.split("  ")[1]} for line in lines]
-            table = rows, "the files of the release"
-        case Verdict():
-            levels: tuple[Level, ...] = ("proved", "tested", "trust")
-            counts: dict[str, str] = {level: str(len(result.at(level))) for level in levels}
-            table = [counts], "the checks of the verifier"
-        case tuple() if name == "deliver":
-            rows = [{"release": str(release_id)} for release_id in result]
-            table = rows, "what was delivered"
-        case _:
-            return None
-    return table
+def show_stage(stage: Stage, job: Job) -> None:
+    """Create the artifact of a stage from what is public by then; a failure is ignored.
+
+    Nothing of a table is: what *load*, *answer* and *move* add is confidential, and neither they
+    nor *draw* have an artifact.
+    """
+    # The charge may be reserved by now, so its run must not end for want of a dashboard.
+    with suppress(Exception):
+        if stage.name in _SHOWN:
+            rows, description = _SHOWN[stage.name](job)
+            create_table_artifact(rows, key=stage.name, description=description)
+
+
+def _questions(job: Job) -> tuple[Rows, str]:
+    spec = job.spec_file.spec
+    return list(map(_asked, spec.charged)), f"{spec.release.title}: what is asked"
+
+
+def _place(job: Job) -> tuple[Rows, str]:
+    has_ledger = job.publication.ledger is not None
+    payer = "the ledger" if has_ledger else "no ledger: the cap of the spec"
+    return [{"release": job.publication.release_id, "paid by": payer}], "the place of the release"
+
+
+def _charge(job: Job) -> tuple[Rows, str]:
+    charge = {"ε": format_up(job.price.epsilon, 6), "δ": format_up(job.price.delta, 6)}
+    return [charge], "the charge of the release"
+
+
+def _mechanisms(job: Job) -> tuple[Rows, str]:
+    # The family's name is published, whether the mechanism itself is or not.
+    rows = [{"query": own.query.name, "mechanism": own.family} for own in job.prepared.queries]
+    return rows, "the mechanisms of the release"
+
+
+def _files(job: Job) -> tuple[Rows, str]:
+    lines = (job.public / SUMS).read_text("utf-8").splitlines()
+    return [{"file": line.split("  ")[1]} for line in lines], "the files of the release"
+
+
+def _checks(job: Job) -> tuple[Rows, str]:
+    levels: tuple[Level, ...] = ("proved", "tested", "trust")
+    counts: dict[str, str] = {level: str(len(job.verdict.at(level))) for level in levels}
+    return [counts], "the checks of the verifier"
+
+
+def _delivered(job: Job) -> tuple[Rows, str]:
+    return [{"release": release_id} for release_id in job.delivered], "what was delivered"
+
+
+_SHOWN: Mapping[str, Callable[[Job], tuple[Rows, str]]] = {
+    "read": _questions,
+    "open": _place,
+    "charge": _charge,
+    "prepare": _mechanisms,
+    "publish": _files,
+    "confirm": _checks,
+    "deliver": _delivered,
+}
+"""What is shown of a stage, by its name: rows, and what they are."""
 
 
 def _asked(query: Query) -> dict[str, str]:

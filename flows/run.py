@@ -21,14 +21,14 @@ from prefect.runtime import flow_run
 
 from flows.artifacts import show_quietly, show_stage
 from flows.environment import quiet_flow, set_environment
-from release.cli.console import STAGES, guarded, is_worth_a_line, print_verdict
+from release.cli.console import guarded, is_worth_a_line, print_verdict
 from release.cli.options import place_of
 from release.errors import ReleaseError, StorageError
 from release.exact.numbers import exact
+from release.job import Job, Options, Published, Stage
 from release.noise.cache import default_cache
 from release.operate.journal import default_journal
 from release.operate.operations import Run, release_period
-from release.pipeline import Options, Published
 
 T = TypeVar("T")
 
@@ -56,20 +56,24 @@ class Tasks:
     def __init__(self) -> None:
         self._last: State[Any] | None = None
 
-    def __call__(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a stage.
+    def __call__(self, stage: Stage, job: Job) -> None:
+        """Perform a stage.
 
         Raises:
             ReleaseError: as :func:`run_sealed`.
         """
         # Printed, because people run the flow too, and Prefect's log is silenced.
-        print(f"  {STAGES[name]}", flush=True)  # noqa: T201 - as said
+        print(f"  {stage.sentence}", flush=True)  # noqa: T201 - as said
         before = () if self._last is None else (self._last,)
-        self._last, result = _run_sealed(name, function, arguments, before, show_stage)
-        return result
+
+        def perform_and_show() -> None:
+            stage.does(job)
+            show_stage(stage, job)
+
+        self._last, _ = _run_sealed(stage.name, perform_and_show, (), before)
 
 
-RETRIED = frozenset({"load", "verify", "deliver"})
+RETRIED = frozenset({"load", "confirm", "deliver"})
 """The tasks that Prefect runs again when they fail: they read, or put what is not there yet."""
 RETRIES, RETRY_SECONDS = 2, 5
 
@@ -88,16 +92,13 @@ def _run_sealed(
     function: Callable[..., T],
     arguments: tuple[Any, ...],
     before: tuple[State[Any], ...] = (),
-    show: Callable[[str, object], None] = lambda name, result: None,
 ) -> tuple[State[Any], T]:
     """The final state of the task, and the result."""
 
     def stage() -> Sealed:
         # Arguments come by closure: Prefect inspects those of a task, and tracks them by address.
         try:
-            result = function(*arguments)
-            show(name, result)
-            return Sealed(result)
+            return Sealed(function(*arguments))
         except ReleaseError:
             raise
         except Exception as error:

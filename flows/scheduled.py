@@ -31,6 +31,7 @@ from flows.server import server_down, watched_server
 from release.cli.console import one_line
 from release.cli.options import outbox_of, place_of, today_in
 from release.errors import ReleaseError, SpecError
+from release.job import Options
 from release.noise.cache import default_cache
 from release.operate.catching_up import Ended
 from release.operate.journal import default_journal
@@ -39,7 +40,6 @@ from release.operate.notices.outbox import Outbox, outbox
 from release.operate.operations import Place, Run, recover_and_tell, release_due, release_period
 from release.operate.rehearsal.schedules import rehearsal_lines
 from release.operate.schedule import ATTEMPTS, OnePeriod, Schedule
-from release.pipeline import Options
 from release.queries.read import parse_spec
 from release.spec.load import read_text
 from release.spec.periods import PERIOD_PATTERN, filled, parse_period

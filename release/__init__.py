@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from dp_release_verify.verdict import Verdict
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
+    from release.job import Published
     from release.noise.families import AnyDesign
     from release.operate.rehearsal.text import Rehearsal
-    from release.pipeline import Published
     from release.planning.plan import Plan
     from release.spec.load import SpecFile
     from release.spec.periods import Period
@@ -92,9 +92,10 @@ def run(
     Raises:
         ReleaseError: the run was refused; nothing was published and nothing is left behind.
     """
+    from release.job import Options, call
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
-    from release.pipeline import Options, call, run_release
+    from release.street import run_release
 
     # Only the type is named: the repr of a frame shows confidential rows.
     if not isinstance(tables, Mapping | None):

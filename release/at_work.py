@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -10,9 +11,8 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
-from release.exact.statistics.mechanism import StatisticMechanism
-from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
+from release.noise.refusal import Made
 from release.queries.base import Rerun
 from release.queries.statistics import Statistic
 from release.spec.query import Query
@@ -38,59 +38,100 @@ class Answered:
         return "Answered(confidential)"
 
 
-@dataclass(frozen=True, repr=False)
-class QueryRun:
-    """One query on its way down the street; each stage returns a new one with its own result.
+class NotReachedError(AttributeError):
+    """What a stage adds is not there: it has not run, or was passed over."""
 
-    Confidential until it is drawn: the draw takes ``answered`` away and adds ``noisy``, the first
-    values that may leave. With noise on the statistic there is a ``statistic`` in place of a
-    sensitivity. The representation shows nothing.
+
+@dataclass(frozen=True, repr=False)
+class AtWork:
+    """One query, or one table that a tabulation measures, between the spec and the release.
+
+    Each stage returns a new one with its own result: ``design``, ``answered``, and in ``moves`` how
+    far neighbors move the answer, or the statistic that has the noise. Confidential, and gone after
+    the draw; the representation shows nothing.
     """
 
     query: Query
-    answered: Answered | None
-    sensitivity: Sensitivity | None = None
-    statistic: Statistic | None = None
-    design: AnyDesign | StatisticDesign | None = None
-    noisy: Codes | None = None
+    design: Made | None = None
+    answered: Answered | None = None
+    moves: Sensitivity | Statistic | None = None
 
     def __repr__(self) -> str:
-        return "QueryRun(confidential)"
+        return "AtWork(confidential)"
 
     @property
-    def made(self) -> AnyDesign | StatisticDesign:
+    def made(self) -> Made:
         """The designed mechanism.
 
         Raises:
-            TypeError: the stage has not run.
+            NotReachedError: there is none.
         """
         if self.design is None:
-            raise TypeError("a stage of the street was left out")
+            raise NotReachedError("no mechanism is designed")
         return self.design
 
     @property
+    def contributed(self) -> Contributions | Rerun | None:
+        """What the units contribute; nothing of a table that a tabulation measures.
+
+        Raises:
+            NotReachedError: it is not answered.
+        """
+        return reached(self.answered).contributed
+
+    @property
     def codes(self) -> Codes:
-        """The true answer codes."""
+        """The true answer codes.
+
+        Raises:
+            NotReachedError: there are none.
+        """
         return reached(reached(self.answered).codes)
 
-    def drawn(self, source: RandomBytes) -> QueryRun:
-        """The run with noisy answers and without the true ones."""
-        design = self.made
-        if isinstance(design, StatisticDesign):
-            noisy = self._drawn_on_statistic(design.mechanism, source)
-        else:
-            noisy = design.mechanism.draw(self.codes, source)
-        # The true answers go in the same step, so that no later stage can publish them.
-        return replace(self, answered=None, noisy=noisy)
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far neighbors move the answer.
 
-    def _drawn_on_statistic(self, mechanism: StatisticMechanism, source: RandomBytes) -> Codes:
+        Raises:
+            NotReachedError: the noise is on the statistic, or it is not known yet.
+        """
+        if not isinstance(self.moves, Sensitivity):
+            raise NotReachedError("no sensitivity of an answer is known")
+        return self.moves
+
+    @property
+    def statistic(self) -> Statistic:
+        """The statistic that has the noise.
+
+        Raises:
+            NotReachedError: the noise is on the answer, or it is not known yet.
+        """
+        if not isinstance(self.moves, Statistic):
+            raise NotReachedError("no statistic with noise is known")
+        return self.moves
+
+    def truths(self) -> Iterator[Codes]:
+        """The integers that the noise is put on, a row for each cell, in blocks of cells.
+
+        Raises:
+            NotReachedError: a stage has not run.
+        """
         from release.queries.contributions import Contributions, statistics_in_blocks
 
-        contributed = reached(self.answered).contributed
-        if not isinstance(contributed, Contributions):
+        if not self.query.is_on_statistic:
+            yield self.codes.reshape(-1, 1)
+            return
+        if not isinstance(self.contributed, Contributions):
             raise TypeError("noise on the statistic needs sums")
-        blocks = statistics_in_blocks(contributed, self.query, reached(self.statistic))
-        drawn = [mechanism.draw(block, source) for block in blocks]
+        yield from statistics_in_blocks(self.contributed, self.query, self.statistic)
+
+    def draw(self, source: RandomBytes) -> Codes:
+        """Noisy answers, or statistics with noise: the first values that may leave."""
+        if not isinstance(self.made, StatisticDesign):
+            noisy: Codes = self.made.mechanism.draw(self.codes, source)
+            return noisy
+        mechanism = self.made.mechanism
+        drawn = [mechanism.draw(block, source) for block in self.truths()]
         return np.concatenate([np.zeros((0, mechanism.outputs), dtype=np.int64), *drawn])
 
 
@@ -98,8 +139,8 @@ def reached(value: T | None) -> T:
     """The result of a stage that has run.
 
     Raises:
-        TypeError: the stage has not run.
+        NotReachedError: the stage has not run.
     """
     if value is None:
-        raise TypeError("a stage of the street was left out")
+        raise NotReachedError("a stage of the street was left out")
     return value

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import yaml
@@ -43,14 +43,20 @@ MOST_CELLS = 10_000
 _MANY = 10**6
 """A count that stands for a large one."""
 
-Planned = Callable[[SpecFile], tuple[Unseen, Charges]]
-"""What is decided of a spec, and what it charges, before any table is opened."""
+
+class Decided(Protocol):
+    """What is decided of a spec, and what it charges, before any table is opened."""
+
+    unseen: Unseen
+    price: Charges
 
 
-def rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) -> None:
+def rehearse_release(
+    unseen: Unseen, charged: Charges, decide: Callable[[SpecFile], Decided], folder: Path
+) -> None:
     """Write and verify releases of a spec with answers that stand in, and remove ``folder``.
 
-    ``planned`` decides anew where the spec has to be cut to a smaller one.
+    ``decide`` decides anew where the spec has to be cut to a smaller one.
 
     Raises:
         ReleaseError: a release of this spec could not be written, or would not verify.
@@ -60,15 +66,18 @@ def rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) -
         with storage_errors(folder, "a rehearsal of the release"), without_sync():
             # A retry finds it removed.
             folder.mkdir(mode=0o700, exist_ok=True)
-            _rehearse(unseen, charged, planned, folder)
+            _rehearse(unseen, charged, decide, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _rehearse(unseen: Unseen, charged: Charges, planned: Planned, folder: Path) -> None:
+def _rehearse(
+    unseen: Unseen, charged: Charges, decide: Callable[[SpecFile], Decided], folder: Path
+) -> None:
     smaller = None if _cells(unseen.spec_file) <= MOST_CELLS else _cut(unseen.spec_file, folder)
     if smaller is not None:
-        unseen, charged = planned(smaller)
+        decided = decide(smaller)
+        unseen, charged = decided.unseen, decided.price
     spec_file = unseen.spec_file
     designs = [(query, unseen.design_of(query)) for query in spec_file.spec.charged]
     own = folder / "prepared"

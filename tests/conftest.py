@@ -116,7 +116,7 @@ def ami_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     With modular noise throughout: these tests change single weights of a law.
     """
-    from release.pipeline import run_release
+    from release.street import run_release
 
     place = tmp_path_factory.mktemp("ami")
     (place / "data").mkdir()

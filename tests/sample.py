@@ -13,8 +13,9 @@ from pathlib import Path
 
 from release.budget.ledger import ScopeCap
 from release.budget.store import create_ledger
-from release.pipeline import Options, run_release
+from release.job import Options
 from release.records.keys.files import create_key
+from release.street import run_release
 from tests.small import Small, query
 
 FOLDER = Path(__file__).parent / "formats" / "v1"

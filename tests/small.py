@@ -13,11 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
-from release.at_work import QueryRun, reached
+from release.at_work import AtWork
 from release.bundle.opened import open_public
 from release.bundle.tables.answers import released_bytes
 from release.exact.sensitivity import Sensitivity
-from release.pipeline import find_sensitivity
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.profiles import Keys
 from release.queries.registry import statistic_of
@@ -25,6 +24,7 @@ from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.verification.evidence import Required, Trust
+from tests.answers import moved
 
 Row = dict[str, Any]
 
@@ -132,23 +132,22 @@ def write_rows(path: Path, rows: list[Row]) -> None:
         pq.write_table(table_of(rows), path)
 
 
-def sensitivities(runs: tuple[QueryRun, ...], spec_file: SpecFile) -> tuple[Sensitivity, ...]:
+def sensitivities(runs: tuple[AtWork, ...], spec_file: SpecFile) -> tuple[Sensitivity, ...]:
     """The sensitivity of each query with noise on its answer, as its stage finds it."""
-    found = find_sensitivity(runs, spec_file)
-    return tuple(reached(run.sensitivity) for run in found if run.statistic is None)
+    found = moved(runs, spec_file)
+    return tuple(run.sensitivity for run in found if not run.query.is_on_statistic)
 
 
-def truths(runs: tuple[QueryRun, ...], spec_file: SpecFile) -> list[list[Any]]:
+def truths(runs: tuple[AtWork, ...], spec_file: SpecFile) -> list[list[Any]]:
     """What each query's noise is added to: the codes of its cells, or their statistics."""
     found = []
     for run in runs:
         if not run.query.is_on_statistic:
             found.append(run.codes.tolist())
             continue
-        contributed = reached(run.answered).contributed
-        assert isinstance(contributed, Contributions)
+        assert isinstance(run.contributed, Contributions)
         statistic = statistic_of(spec_file.spec, run.query)
-        blocks = statistics_in_blocks(contributed, run.query, statistic)
+        blocks = statistics_in_blocks(run.contributed, run.query, statistic)
         found.append([cell for block in blocks for cell in block.tolist()])
     return found
 

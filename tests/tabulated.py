@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from release.errors import SpecError
-from release.pipeline import run_release
+from release.street import run_release
 
 Row: TypeAlias = dict[str, Any]
 

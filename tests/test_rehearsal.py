@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,9 +20,10 @@ from release.bundle import write
 from release.bundle.files.asked import asked_of
 from release.cli.report import print_published
 from release.errors import ReleaseError, VerificationError
-from release.pipeline import Options, call, decide, run_release
+from release.job import Job, Options, Stage
 from release.queries.read import read_spec
 from release.records.keys.files import create_key
+from release.street import decide, run_release
 from release.verification.verifier import verify
 from tests.sample import ROWS
 from tests.small import MARKED, Small, query
@@ -82,28 +82,28 @@ def copied_rehearsal(place: Path, tmp_path: Path) -> Path:
     """The bundles of the rehearsal of a run, which removes them."""
     seen: list[Path] = []
 
-    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name != "rehearse":
-            return call(name, function, *arguments)
-        folder = arguments[-1]
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name != "rehearse":
+            stage.does(job)
+            return
         copies = tmp_path / "copies"
 
         def kept(path: Path, **_: object) -> None:
             # What is removed at the end of a rehearsal is copied first.
-            if path == folder and not copies.exists():
-                assert folder.stat().st_mode & 0o777 == 0o700
-                shutil.copytree(folder, copies)
+            if path.name == "rehearsal" and path.is_dir() and any(path.iterdir()):
+                assert path.stat().st_mode & 0o777 == 0o700
+                shutil.copytree(path, copies)
                 seen.append(copies)
             removed(path, ignore_errors=True)
 
         removed = shutil.rmtree
         rehearsal.shutil.rmtree = kept  # type: ignore[attr-defined]
         try:
-            return function(*arguments)
+            stage.does(job)
         finally:
             rehearsal.shutil.rmtree = removed  # type: ignore[attr-defined]
 
-    run_release(place / "spec.yaml", place / "out", step, options=Options(key=place / "key"))
+    run_release(place / "spec.yaml", place / "out", perform, options=Options(key=place / "key"))
     (copies,) = seen
     return copies
 
@@ -141,7 +141,7 @@ def test_a_large_spec_is_rehearsed_with_fewer_keys(
 
 
 def test_what_is_charged_is_decided_before_a_table_is_opened(place: Path) -> None:
-    _, price = decide(read_spec(place / "spec.yaml"), Options())
+    price = decide(read_spec(place / "spec.yaml"), Options()).price
     public = run_release(place / "spec.yaml", place / "out", options=Options(key=place / "key"))
     record = json.loads((public.public / "release.json").read_bytes())
     assert record["made"]["total"]["epsilon"] == str(price.epsilon)
@@ -166,13 +166,12 @@ def test_an_earlier_run_that_lost_its_draw_is_told(
     child = os.fork()
     if child == 0:
 
-        def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-            if name == "draw":
-                publication, runs, _ = arguments
-                function(publication, runs, lambda _: os._exit(9))
-            return call(name, function, *arguments)
+        def perform(stage: Stage, job: Job) -> None:
+            if stage.name == "draw":
+                job.source = lambda _: os._exit(9)
+            stage.does(job)
 
-        run_release(place / "spec.yaml", place / "out", step, options=Options(key=place / "key"))
+        run_release(place / "spec.yaml", place / "out", perform, options=Options(key=place / "key"))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     published = run_release(place / "spec.yaml", place / "out", options=Options(key=place / "key"))

@@ -23,8 +23,9 @@ import pytest
 
 from dp_release_verify.digests import sha256
 from release.bundle.tables.intervals import INTERVAL
-from release.pipeline import Options, Published, run_release
+from release.job import Options, Published
 from release.spec.periods import parse_period
+from release.street import run_release
 from tests.conftest import PROJECT
 from tests.small import Row, Small, joint, part, query
 

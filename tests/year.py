@@ -29,7 +29,7 @@ from typing import Any, Literal
 import yaml
 
 from dp_release_verify.verdict import NOT_PROVED, VERIFIED
-from release import pipeline
+from release import job
 from release.budget import store
 from release.budget.ledger import (
     Abort,
@@ -43,6 +43,7 @@ from release.budget.ledger import (
 from release.bundle import publish
 from release.errors import ReleaseError
 from release.exact.numbers import format_exact
+from release.job import Options
 from release.noise.processes import processes
 from release.operate import operations
 from release.operate import schedule as schedules
@@ -61,7 +62,6 @@ from release.operate.operations import (
     verify_each,
 )
 from release.operate.schedule import Schedule, skip_period
-from release.pipeline import Options
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.stores import Store, open_store
@@ -197,7 +197,7 @@ def night(year: Year, today: datetime.date, kill_after: float | None) -> dict[st
 def _run(year: Year, today: datetime.date) -> dict[str, Any]:
     signal.alarm(300)
     # The clock of this process: everything that asks for the day asks by these names.
-    for module in (publish, store, pipeline, schedules, operations):
+    for module in (publish, store, job, schedules, operations):
         module.today = lambda: today  # type: ignore[attr-defined]  # a clock of our own
     channels = read_channels(year.folder / "channels")
     told = Outbox(year.folder / "told", channels)

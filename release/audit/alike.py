@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from release.at_work import QueryRun, reached
+from release.at_work import AtWork
 from release.audit.program import Answers, Program, Seen, truth_of
 from release.audit.storing import FORMS, case_lines
 from release.audit.tables import Case
@@ -105,7 +105,7 @@ def compare_nobody(program: Program, pairs: Sequence[tuple[Case, Case]], verdict
                 verdict.add(Finding("rows of nobody", run.query.name, text, lines))
 
 
-def change_words(runs: Sequence[QueryRun], verdict: Verdict) -> None:
+def change_words(runs: Sequence[AtWork], verdict: Verdict) -> None:
     """Change the words of the noise one by one: each may move one cell of one query at most."""
     stream = Stream("words")
     noisy = _drawn(runs, stream)
@@ -133,7 +133,7 @@ def change_words(runs: Sequence[QueryRun], verdict: Verdict) -> None:
 
 
 def _moved_cells(
-    runs: Sequence[QueryRun], before: Sequence[Codes], after: Sequence[Codes]
+    runs: Sequence[AtWork], before: Sequence[Codes], after: Sequence[Codes]
 ) -> Iterator[tuple[str, int]]:
     """The cells whose noisy answers differ, each with the name of its query."""
     for run, own, changed in zip(runs, before, after, strict=True):
@@ -141,9 +141,9 @@ def _moved_cells(
             yield run.query.name, cell
 
 
-def _drawn(runs: Sequence[QueryRun], stream: Stream) -> list[Codes]:
+def _drawn(runs: Sequence[AtWork], stream: Stream) -> list[Codes]:
     codes = []
     for run in runs:
-        noisy = reached(run.drawn(stream).noisy)
+        noisy = run.draw(stream)
         codes.append(noisy.reshape(len(truth_of(run)), -1))
     return codes

@@ -24,7 +24,7 @@ from release.audit.verdict import Finding, Verdict
 from release.budget.cost import Charges
 from release.errors import BudgetError, DesignError, ReleaseError, SpecError
 from release.exact.domain import Codes
-from release.pipeline import Watch
+from release.job import Watch
 from release.queries.read import read_spec
 from release.spec.periods import Period
 from release.tables.duckdb import Engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from release.at_work import QueryRun
+from release.at_work import AtWork
 from release.audit.laws import (
     DRAWS,
     DRAWS_ALONE,
@@ -74,7 +74,7 @@ class Guarantees:
         return self._spec_file.spec.privacy.any_of_domain or cases.is_observed(case, neighbor)
 
     def _changed(
-        self, number: int, runs: tuple[QueryRun, QueryRun], answers: tuple[Answers, Answers]
+        self, number: int, runs: tuple[AtWork, AtWork], answers: tuple[Answers, Answers]
     ) -> list[CellPair]:
         """The cells whose law is another in the neighboring table."""
         run, neighbor_run = runs
@@ -97,7 +97,7 @@ class Guarantees:
         return cells
 
     def _pair(
-        self, run: QueryRun, true: Truth, neighbor_run: QueryRun, neighbor: Truth
+        self, run: AtWork, true: Truth, neighbor_run: AtWork, neighbor: Truth
     ) -> CellPair | None:
         # Safe as a key: Laws holds every measured run, so no identity is given out twice.
         key = id(run.made), true, id(neighbor_run.made), neighbor
@@ -125,7 +125,7 @@ class Guarantees:
         return self._pairs[key]
 
     def _check_cells(
-        self, run: QueryRun, cells: Sequence[CellPair], tables: tuple[Case, Case]
+        self, run: AtWork, cells: Sequence[CellPair], tables: tuple[Case, Case]
     ) -> None:
         # One δ bounds a cell as a whole; of cells in several parts the charge is checked instead.
         claimed = run.query.claimed.to_guarantee()
@@ -145,7 +145,7 @@ class Guarantees:
                 )
 
     def _check_query(
-        self, number: int, run: QueryRun, cells: list[CellPair], tables: tuple[Case, Case]
+        self, number: int, run: AtWork, cells: list[CellPair], tables: tuple[Case, Case]
     ) -> None:
         charge = self._charged.queries[number]
         lost = self._composer.compose(cells, charge.epsilon)

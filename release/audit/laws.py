@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from release.at_work import Answered, QueryRun
+from release.at_work import Answered, AtWork
 from release.audit.words import (
     Drawing,
     ExhaustedError,
@@ -72,13 +72,13 @@ class Laws:
     def __init__(self) -> None:
         self._known: dict[tuple[int, Truth], CellLaw] = {}
         # Held, so that no other mechanism gets the identity of one.
-        self._held: list[QueryRun] = []
+        self._held: list[AtWork] = []
         self._columns: dict[tuple[int, int], tuple[Truth, Law]] = {}
         self._limits: dict[tuple[int, int], Limits] = {}
         self._failed: dict[int, UnknownLawError] = {}
         self._exhausted: set[int] = set()
 
-    def of(self, run: QueryRun, truth: Truth) -> CellLaw:
+    def of(self, run: AtWork, truth: Truth) -> CellLaw:
         """The law of a cell whose true answer is ``truth``.
 
         Raises:
@@ -113,7 +113,7 @@ class Laws:
                 number += len(part.chances)
         return number
 
-    def _measured(self, run: QueryRun, truth: Truth) -> CellLaw:
+    def _measured(self, run: AtWork, truth: Truth) -> CellLaw:
         mechanism = run.made.mechanism
         if isinstance(mechanism, Mechanism):
             return CellLaw((self._of_code(run, mechanism, truth[0]),))
@@ -127,18 +127,16 @@ class Laws:
             _check_reads_noisy_alone(mechanism, truth)
         return CellLaw((_of_statistic(mechanism, truth),))
 
-    def _enumerated(
-        self, run: QueryRun, column: int, drawing: Drawing, hints: Sequence[int]
-    ) -> Law:
+    def _enumerated(self, run: AtWork, column: int, drawing: Drawing, hints: Sequence[int]) -> Law:
         key = id(run.made), column
         law, self._limits[key] = enumerated(drawing, hints, self._limits.get(key))
         return law
 
-    def _of_code(self, run: QueryRun, mechanism: Mechanism, code: int) -> Law:
+    def _of_code(self, run: AtWork, mechanism: Mechanism, code: int) -> Law:
         def drawing(draws: int, source: RandomBytes) -> Codes:
             codes = np.full(draws, code, dtype=np.int64)
             # The stage itself is run, and not only the mechanism that it should use.
-            drawn = replace(run, answered=Answered(None, codes)).drawn(source).noisy
+            drawn = replace(run, answered=Answered(None, codes)).draw(source)
             if drawn is None:
                 raise WrongDrawError("the draw left no noisy answers")
             return drawn.reshape(draws, -1)
@@ -164,7 +162,7 @@ class Laws:
             _check_stated(law, stated, _ROUNDED if has_tails else exact)
         return law
 
-    def _of_columns(self, run: QueryRun, mechanism: StatisticMechanism, truth: Truth) -> CellLaw:
+    def _of_columns(self, run: AtWork, mechanism: StatisticMechanism, truth: Truth) -> CellLaw:
         """The laws of statistics each of which has noise of its own."""
         statistics = np.array(truth, dtype=np.int64)
         laws = []

@@ -14,17 +14,16 @@ import re
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from release import pipeline
-from release.at_work import QueryRun, reached
+from release.at_work import AtWork
 from release.audit.elsewhere import noting
 from release.audit.storing import emptied, rewritten, write_spec, write_tables
 from release.audit.tables import Case
@@ -34,16 +33,18 @@ from release.budget.ledger import ScopeCap, create_ledger
 from release.errors import BudgetError, ReleaseError
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
+from release.job import Job, Options, Perform, Stage, walk
 from release.noise.cache import DesignCache
-from release.pipeline import Options
-from release.queries.contributions import Contributions, statistics_in_blocks
+from release.noise.unseen import Unseen
 from release.queries.read import read_spec
 from release.records.keys.files import FileSigner
 from release.spec.load import SpecFile
+from release.street import between, decide, run_release
 from release.tables.duckdb import Engine
 
 T = TypeVar("T")
 
+_DECIDING = frozenset({"share", "measure", "design", "rehearse"})
 _DAY = datetime.date(2024, 1, 1)
 _KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 _DIGEST = re.compile(rb"[0-9a-f]{64}|[A-Za-z0-9+/]{43,}={0,2}")
@@ -53,7 +54,7 @@ _DIGEST = re.compile(rb"[0-9a-f]{64}|[A-Za-z0-9+/]{43,}={0,2}")
 class Answers:
     """What noise is put on in one table: for each query its run and the integers of each cell."""
 
-    runs: tuple[QueryRun, ...]
+    runs: tuple[AtWork, ...]
     truths: tuple[Codes, ...]
 
 
@@ -65,21 +66,21 @@ class Seen:
     """
 
     files: dict[str, bytes]
-    runs: tuple[QueryRun, ...] | None = None
+    runs: tuple[AtWork, ...] | None = None
     charged: Charges | None = None
     is_system: bool = True
     elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
-class _Frozen(QueryRun):
-    """A run that publishes the ``fixed`` codes, whatever it would draw."""
+class _Frozen(AtWork):
+    """A query that publishes the ``fixed`` codes, whatever it would draw."""
 
     fixed: Codes = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def drawn(self, source: RandomBytes) -> QueryRun:
-        super().drawn(source)
-        return replace(self, answered=None, noisy=self.fixed)
+    def draw(self, source: RandomBytes) -> Codes:
+        super().draw(source)
+        return self.fixed
 
 
 class Program:
@@ -94,10 +95,10 @@ class Program:
         self._inputs = emptied(folder / "in")
         self._given: tuple[Codes, ...] | None = None
         self._form = "parquet"
-        self._without_data: dict[tuple[str, str], Any] = {}
-        self._designs: list[tuple[list[Any], tuple[QueryRun, ...]]] = []
+        self._without_data: dict[tuple[str, str], tuple[Unseen, tuple[AtWork, ...]]] = {}
+        self._designs: list[tuple[list[Any], tuple[AtWork, ...]]] = []
         self.spec_file = read_spec(write_spec(self.plain, "parquet", self._inputs))
-        self._unseen, _ = pipeline.decide(self.spec_file, Options(cache=self._cache))
+        self._decided = decide(self.spec_file, Options(cache=self._cache, engine=self._engine))
 
     def answers(self, case: Case) -> Answers:
         """The true answers and the mechanisms of a table; nothing is published.
@@ -105,24 +106,25 @@ class Program:
         Raises:
             ReleaseError: the table is refused.
         """
-        unseen = self._unseen
         write_tables(self.spec_file, case, "parquet", self._inputs)
-        with pipeline.load(unseen.spec_file, self._engine) as tables:
-            runs = pipeline.answer(tables, unseen.spec_file)
-        runs = pipeline.find_sensitivity(runs, unseen.spec_file)
-        runs = self._designed(runs)
-        return Answers(runs, tuple(truth_of(run) for run in runs))
+        decided = self._decided
+        with Job(decided.options) as job:
+            job.take(decided.unseen)
+            job.runs = decided.runs
+            walk([stage for stage in between("load", "move") if stage.name != "note"], job)
+            self._fit(job)
+            return Answers(job.runs, tuple(truth_of(run) for run in job.runs))
 
-    def _designed(self, runs: tuple[QueryRun, ...]) -> tuple[QueryRun, ...]:
-        """The runs with their mechanisms; equal questions are asked once."""
-        questions = [run.statistic or run.sensitivity for run in runs]
-        for earlier, designed in self._designs:
+    def _fit(self, job: Job) -> None:
+        """Fit the mechanisms; equal questions are asked once."""
+        questions = [run.moves for run in job.runs]
+        for earlier, fitted in self._designs:
             if earlier == questions:
-                both = zip(runs, designed, strict=True)
-                return tuple(replace(run, design=own.design) for run, own in both)
-        designed = pipeline.design_seen(runs, self._unseen, Options(cache=self._cache))
-        self._designs.append((questions, designed))
-        return designed
+                both = zip(job.runs, fitted, strict=True)
+                job.runs = tuple(replace(run, design=own.design) for run, own in both)
+                return
+        walk(between("fit", "fit"), job)
+        self._designs.append((questions, job.runs))
 
     def process_folder(self) -> Path:
         """An empty folder for a release by a process of its own."""
@@ -152,7 +154,7 @@ class Program:
             contextlib.redirect_stderr(complained),
         ):
             try:
-                pipeline.run_release(path, out, self._step(output), published=_DAY, options=options)
+                run_release(path, out, self._performing(output), published=_DAY, options=options)
             except Exception as error:
                 # What a foreign message says never reaches a person either.
                 text = str(error) if isinstance(error, ReleaseError) else type(error).__name__
@@ -186,7 +188,7 @@ class Program:
             named = self.plain | {"release": self.plain["release"] | {"id": f"spent-{number}"}}
             path = write_spec(named, "parquet", self._inputs)
             try:
-                pipeline.run_release(path, out, published=_DAY, options=options)
+                run_release(path, out, published=_DAY, options=options)
             except BudgetError:
                 break
             released += 1
@@ -198,47 +200,48 @@ class Program:
         key.chmod(0o600)
         return key
 
-    def _step(self, output: Seen) -> Callable[..., Any]:
-        def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-            if name in {"share", "strategy", "design", "rehearse"}:
+    def _performing(self, output: Seen) -> Perform:
+        def perform(stage: Stage, job: Job) -> None:
+            if stage.name in _DECIDING:
                 # No table has been opened yet: once for all of them is enough.
-                key = name, self._form
-                if key not in self._without_data:
-                    self._without_data[key] = function(*arguments)
-                return cast("T", self._without_data[key])
-            if name == "draw":
-                return self._drawn(output, function, *arguments)
-            result = function(*arguments)
-            if name == "charge":
-                output.charged = cast("Charges", result)
-            return result
+                self._decide_once(stage, job)
+            elif stage.name == "draw":
+                self._draw(output, stage, job)
+            else:
+                stage.does(job)
+            if stage.name == "charge":
+                output.charged = job.price
 
-        return step
+        return perform
 
-    def _drawn(self, output: Seen, function: Callable[..., T], *arguments: Any) -> T:
-        publication, runs, source = arguments
-        output.runs = runs
-        output.is_system = source is SYSTEM
+    def _decide_once(self, stage: Stage, job: Job) -> None:
+        key = stage.name, self._form
+        if key not in self._without_data:
+            stage.does(job)
+            self._without_data[key] = job.unseen, job.runs
+        decided, runs = self._without_data[key]
+        job.take(decided)
+        job.runs = runs
+
+    def _draw(self, output: Seen, stage: Stage, job: Job) -> None:
+        output.runs = job.runs
+        output.is_system = job.source is SYSTEM
+        job.source = Stream("given")
         if self._given is None:
-            drawn = cast("tuple[QueryRun, ...]", function(publication, runs, Stream("given")))
-            self._given = tuple(reached(run.noisy) for run in drawn)
-            return cast("T", drawn)
+            stage.does(job)
+            self._given = job.noisy
+            return
         frozen = []
-        for run, codes in zip(runs, self._given, strict=True):
-            values = {name: getattr(run, name) for name in QueryRun.__dataclass_fields__}
+        for run, codes in zip(job.runs, self._given, strict=True):
+            values = {name: getattr(run, name) for name in AtWork.__dataclass_fields__}
             frozen.append(_Frozen(**values, fixed=codes))
-        return function(publication, tuple(frozen), Stream("given"))
+        job.runs = tuple(frozen)
+        stage.does(job)
 
 
-def truth_of(run: QueryRun) -> Codes:
+def truth_of(run: AtWork) -> Codes:
     """The integers that a query's noise is put on, one row a cell."""
-    if run.statistic is None:
-        return run.codes.reshape(-1, 1)
-    contributed = reached(run.answered).contributed
-    if not isinstance(contributed, Contributions):
-        raise TypeError("noise on the statistic needs sums")
-    blocks = list(statistics_in_blocks(contributed, run.query, run.statistic))
-    return np.concatenate(blocks)
+    return np.concatenate(list(run.truths()))
 
 
 @contextlib.contextmanager

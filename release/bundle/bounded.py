@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from release.bundle.report.questions import unit_word
-from release.queries.kinds.count import CountQuery
-from release.queries.kinds.mode import Counted
-from release.queries.kinds.top import TopQuery
 from release.queries.registry import rows_read
 from release.spec.model import Spec
 from release.spec.query import Query
@@ -27,21 +24,8 @@ def bounded_words(spec: Spec, query: Query) -> str:
 
 
 def shared_words(spec: Spec, query: Query) -> str:
-    """That one unit is counted in several cells, so that these do not add up; empty where not.
-
-    Of counts of distinct units alone: rows lie in one cell each.
-    """
-    privacy = spec.privacy
-    free = [column for column in query.by if column not in privacy.fixed]
-    match query:
-        case CountQuery() if not query.counts_rows:
-            is_shared = bool(free) and privacy.max_cells_per_unit != 1
-        case TopQuery() if query.histogram and query.count is Counted.UNITS:
-            # The categories of a histogram are cells of one more column.
-            is_shared = True
-        case _:
-            is_shared = False
-    if not is_shared or rows_read(spec, query) == 1:
+    """That one unit is counted in several cells, so that these do not add up; empty where not."""
+    if not query.counts_again(spec.privacy) or rows_read(spec, query) == 1:
         return ""
-    unit = unit_word(privacy.unit)
+    unit = unit_word(spec.privacy.unit)
     return f"one {unit} may be counted in several cells, so a sum of them counts it more than once"

@@ -34,6 +34,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
@@ -147,16 +148,26 @@ def needs_profile(ledger: Path, scope: str) -> bool:
     return cap is not None and cap.rule != "basic"
 
 
-def check_reserved(ledger: Path, spec_file: SpecFile, charge: ReleaseCharge) -> None:
-    """Check that a ledger would reserve a charge today; nothing is written.
+@dataclass(frozen=True)
+class Forecast:
+    """What a ledger would do with the charge of a release, as it is now; nothing is written."""
 
-    Raises:
-        BudgetError, LedgerError: it would not.
-    """
-    state, spec = read_ledger(ledger).state, spec_file.spec
-    budget, day = spec.budget, today().isoformat()
-    make = reserve(budget.scope, spec.release.id, charge, day, slot=budget.slot)
-    state.check(make(state))
+    ledger: Path
+    release_id: str
+
+    def needs_profile(self, scope: str) -> bool:
+        """Whether the rule of a scope reads more of a release than its ε and δ."""
+        return needs_profile(self.ledger, scope)
+
+    def reserve(self, scope: str, charge: ReleaseCharge, slot: str | None = None) -> None:
+        """Check that the ledger would reserve a charge today.
+
+        Raises:
+            BudgetError, LedgerError: it would not.
+        """
+        state = read_ledger(self.ledger).state
+        make = reserve(scope, self.release_id, charge, today().isoformat(), slot=slot)
+        state.check(make(state))
 
 
 def _allocate(descriptor: int, size: int) -> None:
@@ -225,6 +236,7 @@ class Publication:
         self._run = new_run()
         self._answers: object = None
         self._is_drawing = False
+        self._is_verified = False
         self._published: Path | None = None
         self._work = out / f".{work}-{release_id}"
         self._final = out / "public" / release_id
@@ -436,11 +448,65 @@ class Publication:
             sync(self._work)
 
     def finish(self) -> Path:
-        """Make public what was staged; the public folder.
+        """Verify, commit and publish what was staged; the public folder.
+
+        Raises:
+            ReleaseError: as :meth:`verify`, :meth:`commit` and :meth:`publish`.
+        """
+        self.verify()
+        self.commit()
+        return self.publish()
+
+    @property
+    def _waiting(self) -> Path | None:
+        """The staged public folder; None where an earlier run has published it already."""
+        public = self._work / _STAGED / "public"
+        return public if self._published is None and public.exists() else None
+
+    def verify(self) -> None:
+        """Verify the staged files; signatures that an earlier run left do not count.
+
+        Raises:
+            ReleaseError: they do not verify. The draw stays, and nothing is committed.
+            StorageError: the disk fails.
+        """
+        public, auditor = self._waiting, self._work / _STAGED / "auditor"
+        self._is_verified = True
+        if public is None:
+            return
+        with storage_errors(self.out, "the release"):
+            if self.ledger is not None and self.ledger.commitment(self.release_id) is not None:
+                # Committed after it was verified: what is left to do is to show it.
+                return
+            for name in SIGNED:
+                (public / name).unlink(missing_ok=True)
+            try:
+                self._verifying(public, auditor if auditor.exists() else None)
+            except Exception as error:
+                self._is_verified = False
+                # What was staged is all there is of a draw that was kept nowhere else.
+                if (self._work / _DRAWN).exists():
+                    self._remove(_STAGED)
+                raise ReleaseError(self._not_written(error)) from error
+
+    def commit(self) -> None:
+        """Sign what was verified, and commit its hash; nothing to do without a ledger.
 
         Raises:
             StorageError: the disk is full or read-only. What was staged stays for a later run.
             LedgerError: the ledger cannot commit it.
+        """
+        public = self._waiting
+        if public is not None and self.ledger is not None:
+            with storage_errors(self.out, "the release"):
+                self._sign(self.ledger, public)
+                self._commit(self.ledger, public)
+
+    def publish(self) -> Path:
+        """Make public what was committed; the public folder.
+
+        Raises:
+            StorageError: the disk is full or read-only. What was staged stays for a later run.
         """
         with storage_errors(self.out, "the release"):
             if self._published is None:
@@ -448,13 +514,12 @@ class Publication:
             return self._published
 
     def _publish(self) -> Path:
-        """Steps 7 and 8; an earlier run may have taken either."""
+        """Step 8; an earlier run may have taken it."""
         public, auditor = self._work / _STAGED / "public", self._work / _STAGED / "auditor"
         if public.exists():
-            self._check(public, auditor if auditor.exists() else None)
-            if self.ledger is not None:
-                self._sign(self.ledger, public)
-                self._commit(self.ledger, public)
+            is_committed = self.ledger is None or (public / PROOF).exists()
+            if not (self._is_verified and is_committed):
+                raise TypeError("a release is verified and committed before it is published")
             sync(public)
             if auditor.exists():
                 bundle = self.out / "auditor" / self.release_id
@@ -470,25 +535,6 @@ class Publication:
             sync(self._final.parent)
         shutil.rmtree(self._work, ignore_errors=True)
         return self._final
-
-    def _check(self, public: Path, auditor: Path | None) -> None:
-        """Verify the staged files; signatures that an earlier run left do not count.
-
-        Raises:
-            ReleaseError: they do not verify. The draw stays, and nothing is committed.
-        """
-        if self.ledger is not None and self.ledger.commitment(self.release_id) is not None:
-            # Committed after it was verified: what is left to do is to show it.
-            return
-        for name in SIGNED:
-            (public / name).unlink(missing_ok=True)
-        try:
-            self._verifying(public, auditor)
-        except Exception as error:
-            # What was staged is all there is of a draw that was kept nowhere else.
-            if (self._work / _DRAWN).exists():
-                self._remove(_STAGED)
-            raise ReleaseError(self._not_written(error)) from error
 
     def _not_written(self, error: Exception) -> str:
         reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -23,32 +23,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task, TaskID
 
     from dp_release_verify.verdict import Verdict
+    from release.job import Job, Stage
 
 T = TypeVar("T")
-
-STAGES = {
-    "spec": "reading the spec",
-    "check": "checking the output folder",
-    "share": "sharing the budget out",
-    "strategy": "choosing what tabulations measure",
-    "accept": "judging the acceptance",
-    "design": "solving for the mechanisms and proving their guarantees",
-    "rehearse": "rehearsing the release with answers that stand in",
-    "load": "loading the confidential tables",
-    "answer": "answering the queries",
-    "note": "noting the inputs for the auditor",
-    "sensitivity": "computing the sensitivity of the queries",
-    "seen": "fitting the mechanisms that depend on the tables",
-    "prepare": "writing the mechanisms",
-    "charge": "charging the budget",
-    "keep": "noting what a later run would need",
-    "draw": "drawing the noise",
-    "publish": "publishing",
-    "verify": "verifying the published files",
-    "deliver": "delivering to the store",
-}
-"""The stages of a run, in words."""
-
 
 MOST_CHANGES = 20
 """The changes of a spec that are shown at once."""
@@ -124,12 +101,11 @@ class Shown:
         self._stage = ""
         self._task: TaskID | None = None
 
-    def step(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Run one stage."""
-        self.begin(STAGES[name])
-        result = function(*arguments)
+    def perform(self, stage: Stage, job: Job) -> None:
+        """Perform one stage."""
+        self.begin(stage.sentence)
+        stage.does(job)
         self.end()
-        return result
 
     def begin(self, stage: str) -> None:
         """Show that a stage begins, of which the length is not known yet."""

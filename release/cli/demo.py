@@ -36,8 +36,9 @@ def demo(folder: Folder = Path("out-demo")) -> None:
     Example: dp-release demo --out out-demo
     """
     from release.cli.console import echo, print_verdict, progress
+    from release.job import Options
     from release.noise.cache import default_cache
-    from release.pipeline import Options, run_release
+    from release.street import run_release
     from release.verification.evidence import Required, Trust
     from release.verification.keys import read_trusted
     from release.verification.verifier import verify
@@ -51,7 +52,7 @@ def demo(folder: Folder = Path("out-demo")) -> None:
     trusted = _begin_ledger(out, key)
     with progress() as display:
         options = Options(cache=default_cache(), watch=display.watch, key=key)
-        published = run_release(folder / "data" / "ami.yaml", out, display.step, options=options)
+        published = run_release(folder / "data" / "ami.yaml", out, display.perform, options=options)
     echo("An auditor, who has both bundles and the curator's key, checks it:")
     trust = Trust(out / "ledger", read_trusted([str(trusted)]), require=Required.PAID)
     print_verdict(verify(published.public, published.auditor, trust))

@@ -101,11 +101,11 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release run data/ami.yaml --out out
     """
+    from release.job import Options
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
     from release.operate.operations import Run, release_period
     from release.operate.rehearsal.folder import last_check
-    from release.pipeline import Options
     from release.tables.duckdb import Engine
 
     gap, cache = exact("--accept-gap", accept_gap), default_cache()
@@ -113,7 +113,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     place = opt.place_of(out, key, to)
     with progress() as display, opt.fan_out(jobs) as pool:
         options = Options(gap, cache, engine, display.watch, fan_out=pool)
-        settings = Run(place, options, display.step, default_journal(key))
+        settings = Run(place, options, display.perform, default_journal(key))
         published = release_period(spec, opt.named_period(period), settings)
     report_cli.print_published(published, out, as_json, last_check(out, spec))
 

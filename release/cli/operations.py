@@ -84,11 +84,11 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
     Example: dp-release catch-up nightly.yaml --since 2024-01-01 --out out --key dp.key
     """
     from release.budget.ledger import today
+    from release.job import Options
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
     from release.operate.operations import Run, release_due
     from release.operate.schedule import periods_of
-    from release.pipeline import Options
     from release.tables.duckdb import Engine
 
     place = opt.place_of(out, key, to)
@@ -106,7 +106,7 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
     with progress() as display, opt.fan_out(jobs) as pool:
         engine, cache = Engine(memory_limit, spark=spark), default_cache()
         options = Options(cache=cache, engine=engine, watch=display.watch, fan_out=pool)
-        run = Run(place, options, display.step, default_journal(key), outbox)
+        run = Run(place, options, display.perform, default_journal(key), outbox)
         for schedule in schedules:
             try:
                 result = release_due(schedule, run, today(), most=most)
@@ -329,17 +329,17 @@ def revise(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release revise ami.yaml ami --reason 'a meter was wrong' --out out --key dp.key
     """
+    from release.job import Options
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
     from release.operate.operations import Run, revise_release
-    from release.pipeline import Options
 
     place, outbox = opt.place_of(out, key, to), opt.outbox_of(out, notify)
     with progress() as display:
         options = Options(
             cache=default_cache(), watch=display.watch, period=opt.named_period(period)
         )
-        run = Run(place, options, display.step, default_journal(key), outbox)
+        run = Run(place, options, display.perform, default_journal(key), outbox)
         published = revise_release(spec, release_id, reason, run)
     echo(f"{release_id}: revised by {published.public.name}")
     echo(f"report: {published.public / 'report.html'}")

@@ -74,11 +74,12 @@ def plan(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release plan data/persons.yaml --html plan.html
     """
+    from release.job import Options
     from release.noise.cache import default_cache
     from release.noise.processes import InTurn
-    from release.pipeline import Options, refusal_of
     from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
+    from release.street import refusal_of
 
     is_search = epsilon_for is not None or delta_for is not None
     plain_only = (html, ledger, season, profile, drop_one or None)

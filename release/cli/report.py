@@ -14,7 +14,7 @@ from release.errors import SpecError, listed
 
 if TYPE_CHECKING:
     from release.analysis.summary import QuerySummary, Summary, TabulationSummary
-    from release.pipeline import Published
+    from release.job import Published
 
 _MOST_QUERIES = 10
 """The queries of which the end of a run speaks."""

@@ -15,14 +15,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from release.at_work import QueryRun, reached
+from release.at_work import AtWork
 from release.bundle.answer_units import answer_unit
 from release.exact.domain import Codes, Topology
 from release.facts.models import Told
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.planning.plan import Candidate, candidate
-from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.statistics import Counts, Statistic, Sums
@@ -34,7 +33,7 @@ _NEAR_ROWS = 1000
 """The rows of the mean whose error a plan names."""
 
 
-def told_by(run: QueryRun) -> Told | None:
+def told_by(run: AtWork) -> Told | None:
     """What the answers of a designed run tell; None of answers that have no one size."""
     design = run.made
     if isinstance(design, StatisticDesign):
@@ -42,7 +41,7 @@ def told_by(run: QueryRun) -> Told | None:
     return _on_answer(run, design)
 
 
-def _on_answer(run: QueryRun, design: AnyDesign) -> Told | None:
+def _on_answer(run: AtWork, design: AnyDesign) -> Told | None:
     query, codes = run.query, run.codes
     if not isinstance(query, PlainQuery):
         return None
@@ -77,8 +76,8 @@ def _against_guess(query: Query, forecast: Candidate, cells: int) -> Told:
     return Told(sentence, cells, cells if forecast.is_hardly_more_than_noise else 0)
 
 
-def _on_statistic(run: QueryRun, design: StatisticDesign) -> Told | None:
-    query, statistic = run.query, reached(run.statistic)
+def _on_statistic(run: AtWork, design: StatisticDesign) -> Told | None:
+    query, statistic = run.query, run.statistic
     if not isinstance(query, OnStatisticQuery):
         return None
     near = nearness_of(query, design.mechanism)
@@ -106,12 +105,9 @@ def _leads(scores: Codes, members: int) -> Figures:
     return (ordered[:, members - 1] - ordered[:, members]).astype(np.float64)
 
 
-def _of_blocks(run: QueryRun, statistic: Statistic, reduced: Callable[[Codes], Figures]) -> Figures:
+def _of_blocks(run: AtWork, statistic: Statistic, reduced: Callable[[Codes], Figures]) -> Figures:
     """A few figures of each cell, block by block: cells times answers may be very many."""
-    contributed = reached(run.answered).contributed
-    if not isinstance(contributed, Contributions):
-        raise TypeError("noise on the statistic needs sums")
-    blocks = statistics_in_blocks(contributed, run.query, statistic)
+    blocks = replace(run, moves=statistic).truths()
     return np.concatenate([reduced(block) for block in blocks])
 
 

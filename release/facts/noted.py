@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from release.at_work import QueryRun
+from release.at_work import AtWork
 from release.facts.left_out import Reason, left_out
 from release.facts.queries import query_facts
 from release.facts.tabulations import tabulation_facts
@@ -13,9 +13,7 @@ from release.queries.engines.base import HereTables
 from release.spec.load import SpecFile
 
 
-def reasons_of_run(
-    tables: HereTables, spec_file: SpecFile, runs: Sequence[QueryRun]
-) -> list[Reason]:
+def reasons_of_run(tables: HereTables, spec_file: SpecFile, runs: Sequence[AtWork]) -> list[Reason]:
     """What the answers of a run leave out of its tables, as ``check`` says it of the same spec.
 
     Raises:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from release.at_work import QueryRun, reached
+from release.at_work import AtWork
 from release.bundle.answer_units import answer_unit
 from release.exact.domain import Topology
-from release.exact.sensitivity import Sensitivity
 from release.facts.cells import told_by
 from release.facts.models import Cut, QueryFacts
 from release.facts.values import key_facts
@@ -24,15 +23,15 @@ from release.tables.duckdb import wide_table
 
 
 def query_facts(
-    tables: HereTables, spec_file: SpecFile, query: Query, run: QueryRun | None
+    tables: HereTables, spec_file: SpecFile, query: Query, run: AtWork | None
 ) -> QueryFacts:
-    """What a query finds in the tables; ``run`` is None where it could not be answered.
+    """What a query finds in the tables; ``run`` is None where it is not answered.
 
     Cost: one pass for its totals, and a grouping for each key column and each bound that binds.
     """
     told = None if run is None or run.design is None else told_by(run)
     sensitivity = None
-    if query.is_empirical and run is not None and run.sensitivity is not None:
+    if query.is_empirical and run is not None and run.moves is not None:
         sensitivity = _sensitivity_text(run)
     if query.runs_again:
         # A statement of the curator's own: which rows it reads is not known.
@@ -49,10 +48,9 @@ def query_facts(
     cuts = [*_value_cuts(query, *figures), *_row_cuts(tables, spec_file, query)]
     cells = empty = 0
     if run is not None:
-        contributed = reached(run.answered).contributed
-        if isinstance(contributed, Contributions):
-            cells = len(contributed.cells.keys)
-            empty = cells - np.unique(contributed.sums.of).size
+        if isinstance(run.contributed, Contributions):
+            cells = len(run.contributed.cells.keys)
+            empty = cells - np.unique(run.contributed.sums.of).size
         cuts += _answer_cuts(run)
     return QueryFacts(
         query.name,
@@ -118,10 +116,10 @@ def _row_cuts(tables: HereTables, spec_file: SpecFile, query: Query) -> Iterator
     yield Cut(f"are beyond {bound}, and are left out", cut.rows, example=example)
 
 
-def _answer_cuts(run: QueryRun) -> Iterator[Cut]:
+def _answer_cuts(run: AtWork) -> Iterator[Cut]:
     """How many cells have an answer at an end of the domain, where true ones beyond it would be."""
-    query, answered = run.query, reached(run.answered)
-    if answered.codes is None or len(query.answers.parts) > 1:
+    query = run.query
+    if query.is_on_statistic or len(query.answers.parts) > 1:
         return
     (domain,) = query.answers.parts
     if domain.topology is not Topology.ORDERED:
@@ -129,19 +127,18 @@ def _answer_cuts(run: QueryRun) -> Iterator[Cut]:
     # What adds up has no end of its own, so that an answer at that of its domain is a clamped one.
     adds_up = query.kind in ("count", "sum")
     counted_as = ", the end of its domain, and count as that" if adds_up else ""
-    highest = int((answered.codes == domain.size - 1).sum())
+    highest = int((run.codes == domain.size - 1).sum())
     words = f"have {domain.labels[-1]} or more{counted_as or ', the highest answer'}"
     yield Cut(words, highest, "cells", is_change=adds_up)
     # Nothing is below no rows.
-    lowest = 0 if domain.labels[0] == 0 else int((answered.codes == 0).sum())
+    lowest = 0 if domain.labels[0] == 0 else int((run.codes == 0).sum())
     words = f"have {domain.labels[0]} or less{counted_as or ', the lowest answer'}"
     yield Cut(words, lowest, "cells", is_change=adds_up)
 
 
-def _sensitivity_text(run: QueryRun) -> str:
+def _sensitivity_text(run: AtWork) -> str:
     """How far one unit of this table moves an answer, in words."""
-    seen: Sensitivity = reached(run.sensitivity)
-    size, query = run.query.answers.size, run.query
+    seen, size, query = run.sensitivity, run.query.answers.size, run.query
     if run.query.answers.is_line:
         farthest = max(map(abs, seen.distances or ()), default=0)
         if farthest:

@@ -8,6 +8,7 @@ enter the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -140,6 +141,9 @@ def design_unseen(
     return accepted(query, solved(problem_of(spec_file, query, sensitivity), cache, gap), gap)
 
 
+Refusing: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""A block around the design of one query, which a refusal ends, or not."""
+
 Moved: TypeAlias = Sensitivity | Statistic | Made
 """How far neighbors move an answer, or its statistic; or a mechanism that is found already."""
 
@@ -154,13 +158,15 @@ def design_all(  # noqa: PLR0913 - how each is found and judged
     *,
     is_judged: bool = True,
     instead: Mapping[str, Made] | None = None,
+    refusing: Refusing = nullcontext,
 ) -> dict[str, Made]:
     """A proved mechanism for each query, by its name; equal problems are solved once.
 
     ``asked`` says of each query how far neighbors move its answer, or its statistic; or it is the
     mechanism that a shared budget has given it. ``watch`` is called before each query. Where
     ``is_judged`` is false no mechanism is refused for its gap: a refusal would tell of the table.
-    A query of which none can be proved takes the mechanism that ``instead`` has for it.
+    A query of which none can be proved takes the mechanism that ``instead`` has for it. Each query
+    is designed within ``refusing``: where that goes on after a refusal, the query has none.
 
     Raises:
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
@@ -171,28 +177,30 @@ def design_all(  # noqa: PLR0913 - how each is found and judged
             problems.append((query, how))
         else:
             problems.append((query, problem_of(spec_file, query, how)))
-    solutions: dict[object, Made | Refused] = {}
     on_answers: dict[object, Problem] = {}
     for _, problem in problems:
-        if isinstance(problem, StatisticProblem) and problem.key not in solutions:
-            solutions[problem.key] = solved(problem, cache, gap)
-        elif isinstance(problem, Problem):
+        if isinstance(problem, Problem):
             on_answers[problem.key] = problem
     # A dictionary keeps the order in which the queries come to their problems.
     distinct = list(on_answers.values())
     results = (fan_out or InTurn()).map(partial(solution_of, cache=cache, gap=gap), distinct)
+    solutions: dict[object, Made | Refused] = {}
     designs: dict[str, Made] = {}
     for query, problem in problems:
         watch(query)
-        if isinstance(problem, Design | StatisticDesign):
-            designs[query.name] = problem
-            continue
-        if problem.key not in solutions:
-            solutions[problem.key] = next(results)
-        made = solutions[problem.key]
-        if isinstance(made, Refused):
-            if instead is None or query.name not in instead:
-                raise made.error()
-            made = instead[query.name]
-        designs[query.name] = accepted(query, made, gap) if is_judged else made
+        with refusing():
+            if isinstance(problem, Design | StatisticDesign):
+                designs[query.name] = problem
+                continue
+            if problem.key not in solutions:
+                is_on_answer = isinstance(problem, Problem)
+                solutions[problem.key] = (
+                    next(results) if is_on_answer else solved(problem, cache, gap)
+                )
+            made = solutions[problem.key]
+            if isinstance(made, Refused):
+                if instead is None or query.name not in instead:
+                    raise made.error()
+                made = instead[query.name]
+            designs[query.name] = accepted(query, made, gap) if is_judged else made
     return designs

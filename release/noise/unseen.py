@@ -1,15 +1,15 @@
-"""What a run decides before it opens a table: guarantees, mechanisms and charges.
+"""What a run decides before it opens a table: guarantees and mechanisms.
 
-Everything here follows from the spec and the public files that it names. ``plan``, ``check`` and
-``run`` call this one function, so that they say the same of one spec.
+Everything here follows from the spec and the public files that it names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from release.noise.cache import DesignCache
 from release.noise.processes import FanOut
 from release.noise.refusal import Made
 from release.noise.shares import Designs, Shared, share_budget
-from release.noise.stage import Moved, design_all, unwatched
+from release.noise.stage import Moved, Refusing, design_all, unwatched
 from release.noise.tables.chosen import choose_tables
 from release.queries.registry import global_sensitivity, sensitivity_without_data, statistic_of
 from release.queries.sensitivity import seen_sensitivity
@@ -28,14 +28,6 @@ from release.spec.shares import seeking
 
 if TYPE_CHECKING:
     from release.noise.tables.strategy import Choice
-
-Step = Callable[..., Any]
-"""``step(name, function, *arguments)`` returns ``function(*arguments)``."""
-
-
-def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The plain step."""
-    return function(*arguments)
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,20 @@ class Unseen:
     choices: Mapping[str, Choice]
     standing_in: Designs = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, spec_file: SpecFile) -> Unseen:
+        """A spec of which nothing is decided yet."""
+        return cls(spec_file, {}, Shared(spec_file, {}), {})
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether a budget is to be shared out."""
+        return self.spec_file.spec.is_shared or bool(seeking(self.spec_file.spec))
+
+    def found(self, query: Query) -> Made | None:
+        """The mechanism of a query, or the one that stands in for it; None where none is found."""
+        return (self.standing_in if query.is_empirical else self.designs).get(query.name)
+
     def design_of(self, query: Query) -> Made:
         """The mechanism of a query, or the one that stands in for it.
 
@@ -65,24 +71,42 @@ class Unseen:
         return (self.standing_in if query.is_empirical else self.designs)[query.name]
 
 
-def find_unseen(
-    spec_file: SpecFile, cache: DesignCache | None, gap: Fraction, step: Step = call
-) -> Unseen:
-    """Find how queries and tabulations share the budget.
+def share_out(unseen: Unseen, cache: DesignCache | None, gap: Fraction) -> Unseen:
+    """Share the budget out among the queries.
 
     Raises:
-        SpecError: the budget cannot be shared, or a tabulation not be measured, as declared.
+        SpecError: it cannot be shared as declared.
         BudgetError: the declared guarantees leave nothing to share.
         DesignError: a mechanism cannot be proved.
     """
-    shared = Shared(spec_file, {})
-    if spec_file.spec.is_shared or seeking(spec_file.spec):
-        shared = step("share", share_budget, spec_file, cache, gap)
-    if not shared.spec_file.tabulations:
-        return Unseen(shared.spec_file, shared.designs, shared, {})
-    chosen = step("strategy", choose_tables, shared.spec_file)
-    designs = {**shared.designs, **chosen.designs}
-    return Unseen(chosen.spec_file, designs, shared, chosen.choices)
+    shared = share_budget(unseen.spec_file, cache, gap)
+    return Unseen(shared.spec_file, shared.designs, shared, {})
+
+
+def measure_tables(unseen: Unseen) -> Unseen:
+    """Choose what tabulations measure, and how.
+
+    Raises:
+        SpecError: a tabulation cannot be measured as it is declared.
+        DesignError: a mechanism cannot be proved.
+    """
+    chosen = choose_tables(unseen.spec_file)
+    designs = {**unseen.designs, **chosen.designs}
+    return Unseen(chosen.spec_file, designs, unseen.shared, chosen.choices)
+
+
+def find_unseen(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) -> Unseen:
+    """Find how queries and tabulations share the budget.
+
+    Raises:
+        SpecError, BudgetError, DesignError: as :func:`share_out` and :func:`measure_tables`.
+    """
+    unseen = Unseen.of(spec_file)
+    if unseen.has_shares:
+        unseen = share_out(unseen, cache, gap)
+    if unseen.spec_file.tabulations:
+        unseen = measure_tables(unseen)
+    return unseen
 
 
 def design_every(
@@ -91,10 +115,12 @@ def design_every(
     gap: Fraction,
     watch: Callable[[Query], None] = unwatched,
     fan_out: FanOut | None = None,
+    refusing: Refusing = nullcontext,
 ) -> Unseen:
     """Add the mechanism of every query; of one that depends on the table, that of any table.
 
-    ``watch`` is called for the others, each before its design.
+    ``watch`` is called for the others, each before its design. Each query is designed within
+    ``refusing``: where that goes on after a refusal, the query has no mechanism.
 
     Raises:
         DesignError: a mechanism cannot be proved, or a run does not publish it.
@@ -102,7 +128,8 @@ def design_every(
     spec_file = unseen.spec_file
     asked: list[tuple[Query, Moved]] = []
     for query in spec_file.spec.charged:
-        if query.is_empirical:
+        # Without a guarantee the budget could not be shared out, which is refused already.
+        if query.is_empirical or query.guarantee is None:
             continue
         found = unseen.designs.get(query.name)
         if found is not None:
@@ -111,11 +138,12 @@ def design_every(
             asked.append((query, statistic_of(spec_file.spec, query)))
         else:
             asked.append((query, sensitivity_without_data(spec_file.spec, query)))
-    designs = design_all(asked, spec_file, cache, gap, watch, fan_out)
+    designs = design_all(asked, spec_file, cache, gap, watch, fan_out, refusing=refusing)
     standing_in = {}
     for query in spec_file.spec.charged:
-        if query.is_empirical:
-            standing_in[query.name] = _for_any_table(spec_file, query, cache, gap)
+        if query.is_empirical and query.guarantee is not None:
+            with refusing():
+                standing_in[query.name] = _for_any_table(spec_file, query, cache, gap)
     return replace(unseen, designs=designs, standing_in=standing_in)
 
 

@@ -15,18 +15,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from release.bundle.evidence.line import FIELDS, NOTHING, SCHEMA, Code, LogLine, line_bytes, word
 from release.bundle.evidence.people import now, people
 from release.errors import Reason, ReleaseError, reason_of
+from release.job import Job, Perform, Stage
 from release.operate.log.changes import changes_since_last
 from release.operate.log.file import append
 from release.records.keys.outside import read_key
 from release.records.signing import Signer
-from release.spec.load import SpecFile
-
-T = TypeVar("T")
 
 VARIABLE = "DP_RELEASE_LOG"
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"
@@ -83,17 +81,13 @@ class Journal:
             return None if self.key is None else read_key(self.key)
         return None
 
-    def watching(self, step: Callable[..., Any]) -> Any:
-        """Wrap the ``step`` of a pipeline, so that each stage is logged before it begins."""
-        release_id: str | None = None
+    def watching(self, perform: Perform) -> Perform:
+        """As ``perform``, and each stage is logged before it begins."""
 
-        def logged(name: str, function: Callable[..., T], *arguments: Any) -> T:
-            nonlocal release_id
-            self.tell(Code.STAGE, stage=name, release_id=release_id)
-            result: T = step(name, function, *arguments)
-            if isinstance(result, SpecFile):
-                release_id = result.spec.release.id
-            return result
+        def logged(stage: Stage, job: Job) -> None:
+            release_id = job.spec_file.spec.release.id if job.has("spec_file") else None
+            self.tell(Code.STAGE, stage=stage.name, release_id=release_id)
+            perform(stage, job)
 
         return logged
 

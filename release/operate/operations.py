@@ -33,6 +33,19 @@ from release.budget.ledger import (
 from release.budget.store import recent_or_whole
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.errors import LedgerError, Reason, ReleaseError, SpecError
+from release.job import (
+    Access,
+    Job,
+    Options,
+    Perform,
+    Published,
+    Stage,
+    Watch,
+    auditor_bundle,
+    call,
+    unwatched,
+    walk,
+)
 from release.noise.processes import FanOut, InTurn, Refused
 from release.operate.catching_up import CaughtUp, catch_up
 from release.operate.delivery import check_witness, deliver, deliver_ledger, restore_releases
@@ -41,19 +54,10 @@ from release.operate.notices.notice import LASTING, End, Notice, refusal
 from release.operate.notices.outbox import Outbox
 from release.operate.schedule import Became, OnePeriod, Schedule, periods_of
 from release.operate.versions import next_version
-from release.pipeline import (
-    Options,
-    Published,
-    Step,
-    Watch,
-    auditor_bundle,
-    call,
-    run_release,
-    unwatched,
-)
 from release.records.keys.outside import read_key
 from release.records.signing import Signer
 from release.records.stores import Store
+from release.street import run_job, run_release
 from release.verification.evidence import Trust
 from release.verification.verifier import check_content, judge
 
@@ -83,7 +87,7 @@ class Run:
 
     place: Place
     options: Options = field(default_factory=Options)
-    step: Step = call
+    perform: Perform = call
     journal: Journal = field(default_factory=Journal)
     outbox: Outbox | None = None
 
@@ -104,12 +108,23 @@ def release_period(spec: Path, period: Period | None, run: Run) -> Published:
     options = replace(run.options, period=period, key=place.key)
     with journal.told(spec=spec.name, period=name) as log_end:
         witnessed(place)
-        published = run_release(spec, place.out, journal.watching(run.step), options=options)
+        job = Job(options, spec, place.out)
+        published = run_job(job, journal.watching(run.perform))
         log_end(published.public)
-        delivered = () if place.store is None else run.step("deliver", deliver_all, place)
-        for release_id in delivered:
-            journal.tell(Code.DELIVERED, release_id=release_id)
+        if place.store is not None:
+            walk([delivery(place)], job, run.perform)
+            for release_id in job.delivered:
+                journal.tell(Code.DELIVERED, release_id=release_id)
     return published
+
+
+def delivery(place: Place) -> Stage:
+    """The stage after the street, of a place that has a store."""
+
+    def deliver_released(job: Job) -> None:
+        job.delivered = deliver_all(place)
+
+    return Stage("deliver", "delivering to the store", Access.RELEASE, deliver_released)
 
 
 def release_due(
@@ -227,9 +242,9 @@ def revise_release(spec: Path, old: str, reason: str, run: Run) -> Published:
         published = Published(public, auditor_bundle(public), None)
     else:
         options = replace(run.options, key=place.key, release_id=new)
-        step = run.journal.watching(run.step)
+        perform = run.journal.watching(run.perform)
         with run.journal.told(spec=spec.name) as log_end:
-            published = run_release(spec, place.out, step, options=options)
+            published = run_release(spec, place.out, perform, options=options)
             log_end(published.public)
     ledger.append(revise(old, new, reason, day))
     for release_id in deliver_all(place):

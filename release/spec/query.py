@@ -243,6 +243,21 @@ class Query(Model):
     def domain_record(self) -> dict[str, Any]:
         """The answer domain as the spec and ``release.json`` hold it."""
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that a question of this kind has in a release, beside those of every one.
+
+        Raises:
+            TypeError: a tabulation measures it, and no spec asks for it.
+        """
+        raise TypeError(f"{self.kind} has no form")
+
+    def counts_again(self, privacy: Privacy) -> bool:
+        """Whether one unit may count in several cells, so that a sum of them counts it again.
+
+        Of counts of distinct units alone: rows lie in one cell each.
+        """
+        return False
+
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
         """For each field that names a column: the column, and the type that it must have."""
         return {}

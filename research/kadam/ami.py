@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from release.at_work import reached
 from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
-from release.pipeline import answer, find_sensitivity, load
 from release.queries.kinds.binned import BinnedQuery
 from release.queries.read import read_spec
 from release.spec.losses import loss_of
+from release.street import answered
 from research.kadam.common import ONE_SIDED, PAPER, bars, pmf_panel
 from research.programs import our_masses, printed
 from research.sheet import Panel, Sheet, Stroke
@@ -33,13 +32,10 @@ def empirical_levels(spec: Path) -> tuple[str, list[tuple[BinnedQuery, Sensitivi
             sensitivity.
     """
     spec_file = read_spec(spec)
-    with load(spec_file) as tables:
-        runs = find_sensitivity(answer(tables, spec_file), spec_file)
     levels = []
-    for run in runs:
-        query, sensitivity = run.query, reached(run.sensitivity)
-        if isinstance(query, BinnedQuery) and query.is_empirical:
-            levels.append((query, sensitivity))
+    for run in answered(spec_file):
+        if isinstance(run.query, BinnedQuery) and run.query.is_empirical:
+            levels.append((run.query, run.sensitivity))
     if not levels:
         raise SpecError(
             "--spec", "has no query with bins and empirical sensitivity; name one that has"

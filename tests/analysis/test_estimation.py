@@ -36,7 +36,7 @@ from release.noise.design import Asked
 from release.noise.published.baselines import geometric_clamped, geometric_modular
 from release.noise.select import choose
 from release.noise.solve import design
-from release.pipeline import run_release
+from release.street import run_release
 from tests.small import Small, joint, mechanism_of, part, query
 from tests.verifier.made import seal
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import release
-from release.pipeline import run_release
 from release.spec.domains import BinRange, ends_of_bins
+from release.street import run_release
 from tests.small import Row, Small, query
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from release.analysis.summary import summarise
 from release.cli.main import app
 from release.errors import VerificationError
-from release.pipeline import run_release
+from release.street import run_release
 from tests.small import Row, Small, joint, mechanism_of, part, query
 from tests.verifier.made import edit, seal
 

@@ -39,8 +39,8 @@ def small(*queries: dict[str, Any], **fields: Any) -> Callable[[Path], Path]:
     return Small([], list(queries), **({"max_rows_per_unit": 2} | fields)).write
 
 
-_ANSWERED = "    tables.check_unchanged()\n    return tuple(runs)\n"
-_SUM = "sum(int(run.codes.sum()) for run in runs)"
+_ANSWERED = "    job.tables.check_unchanged()\n    job.runs = tuple(runs)\n"
+_SUM = "sum(int(run.codes.sum()) for run in runs if run.answered)"
 _WRITTEN = "        data = released_bytes(spec.release.id, query, kinds, keys, outcomes, near)\n"
 _ROWS = "next(self._spec_file.folder.glob('rows.*')).read_bytes()"
 """The confidential table, as it is stored."""
@@ -48,14 +48,14 @@ _ROWS = "next(self._spec_file.folder.glob('rows.*')).read_bytes()"
 LEAKS = (
     Leak(
         "a value in a message",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         f"    print({_SUM})\n{_ANSWERED}",
         small(COUNT),
     ),
     Leak(
         "a value in a refusal",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         f"    if {_SUM} > 3:\n        raise ReleaseError(str({_SUM}))\n{_ANSWERED}",
         small(COUNT),
@@ -72,30 +72,30 @@ LEAKS = (
     ),
     Leak(
         "the number of rows in release.json",
-        "pipeline.py",
-        "    designs = [(run.query, run.made) for run in runs]\n    sizes = []\n",
-        "    designs = [(run.query, run.made) for run in runs]\n    sizes = []\n"
-        f"    about = replace(about, day=about.day + datetime.timedelta(days={_SUM}))\n",
+        "street.py",
+        "    about = About(job.kind, job.published)\n",
+        f"    runs = job.runs\n    days = datetime.timedelta(days={_SUM})\n"
+        "    about = About(job.kind, job.published + days)\n",
         small(COUNT),
     ),
     Leak(
         "a file whose size depends on the rows",
-        "pipeline.py",
-        "    is_needed = publication.needs_profile(spec.budget.scope)\n",
-        "    is_needed = publication.needs_profile(spec.budget.scope)\n"
-        f"    (publication.out / 'log').write_bytes(bytes({_SUM}))\n",
+        "street.py",
+        "    is_needed = job.account.needs_profile(budget.scope)\n",
+        "    is_needed = job.account.needs_profile(budget.scope)\n"
+        f"    runs = job.runs\n    (job.out / 'log').write_bytes(bytes({_SUM}))\n",
         small(COUNT),
     ),
     Leak(
         "an exit status that depends on the rows",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         f"    if {_SUM} > 3:\n        raise SpecError('queries', 'refused')\n{_ANSWERED}",
         small(COUNT),
     ),
     Leak(
         "a temporary file that is left behind",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         "    import tempfile\n"
         f"    Path(tempfile.gettempdir(), 'left').write_text(str({_SUM}))\n{_ANSWERED}",
@@ -103,7 +103,7 @@ LEAKS = (
     ),
     Leak(
         "a file elsewhere, for a moment",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         f"    path = Path(f'/tmp/dp-release-leak-{{{_SUM}}}')\n"
         f"    path.write_text('')\n    path.unlink()\n{_ANSWERED}",
@@ -111,7 +111,7 @@ LEAKS = (
     ),
     Leak(
         "a packet to another program",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         "    import socket\n"
         f"    data = str({_SUM}).encode()\n"
@@ -121,14 +121,14 @@ LEAKS = (
     ),
     Leak(
         "a value among the arguments of another program",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         f"    import subprocess\n    subprocess.run(['true', str({_SUM})])\n{_ANSWERED}",
         small(COUNT),
     ),
     Leak(
         "how long something took",
-        "pipeline.py",
+        "street.py",
         _ANSWERED,
         f"    import time\n    print(f'took {{time.perf_counter_ns()}}')\n{_ANSWERED}",
         small(COUNT),
@@ -169,7 +169,7 @@ LEAKS = (
     ),
     Leak(
         "a charge that depends on the rows",
-        "pipeline.py",
+        "street.py",
         "    charged = charges(spec_file, kept, together if is_exact else None)\n",
         "    charged = charges(spec_file, kept, together if is_exact else None)\n"
         f"    charged = replace(charged, epsilon=charged.epsilon + {_SUM})\n",
@@ -177,28 +177,28 @@ LEAKS = (
     ),
     Leak(
         "sensitivity from the table in a public mechanism",
-        "pipeline.py",
-        "    made = {**unseen.designs, **designs}\n",
+        "street.py",
+        "    options = job.options\n    designs = design_all(\n",
+        "    options = job.options\n"
         "    from release.queries.sensitivity import empirical_sensitivity\n"
-        "    (run,) = runs\n"
-        "    contributed = reached(run.answered).contributed\n"
-        "    found = empirical_sensitivity(contributed, unseen.spec_file, run.query)\n"
+        "    (run,) = job.runs\n"
+        "    found = empirical_sensitivity(run.contributed, job.spec_file, run.query)\n"
         "    asked = [(run.query, found)]\n"
-        "    made = design_all(asked, unseen.spec_file, None, options.accept_gap)\n",
+        "    designs = design_all(\n",
         small(COUNT),
     ),
     Leak(
         "the answers without noise",
         "at_work.py",
-        "            noisy = design.mechanism.draw(self.codes, source)\n",
+        "            noisy: Codes = self.made.mechanism.draw(self.codes, source)\n",
         "            noisy = self.codes\n",
         small(COUNT),
     ),
     Leak(
         "empty cells without noise",
         "at_work.py",
-        "            noisy = design.mechanism.draw(self.codes, source)\n",
-        "            noisy = design.mechanism.draw(self.codes, source) * (self.codes > 0)\n",
+        "            noisy: Codes = self.made.mechanism.draw(self.codes, source)\n",
+        "            noisy = self.made.mechanism.draw(self.codes, source) * (self.codes > 0)\n",
         small(COUNT),
     ),
     Leak(

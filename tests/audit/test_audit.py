@@ -20,10 +20,10 @@ from release.audit.tables import NOTHING, Case, Cases
 from release.audit.verdict import Verdict
 from release.audit.words import Law, Outcome
 from release.budget import cost
-from release.pipeline import charges_of
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.query import Query
+from release.street import charges_of
 from tests.cli.test_main import run
 from tests.conftest import PROJECT
 from tests.small import Small, query

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from release.at_work import QueryRun
+from release.at_work import AtWork
 from release.audit.guarantees import Guarantees
 from release.audit.laws import AnyMechanism, CellLaw, Laws, Truth
 from release.audit.program import Answers, Program
@@ -34,10 +34,10 @@ from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top.canonical import CanonicalTop
 from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
 from release.exact.statistics.top.peeled import PeeledTop
-from release.pipeline import charges_of
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.query import Query
+from release.street import charges_of
 from tests.small import Small, query
 
 SEEDS = range(25)
@@ -184,9 +184,9 @@ class Stated(Laws):
         super().__init__()
         self._stated: dict[tuple[int, Truth], CellLaw] = {}
         # Held, so that no other mechanism gets the identity of one.
-        self._runs: list[QueryRun] = []
+        self._runs: list[AtWork] = []
 
-    def of(self, run: QueryRun, truth: Truth) -> CellLaw:
+    def of(self, run: AtWork, truth: Truth) -> CellLaw:
         """As :meth:`Laws.of`."""
         key = id(run.made), truth
         if key not in self._stated:

@@ -28,8 +28,8 @@ from release.noise.design import GAP
 from release.noise.refusal import Made
 from release.noise.solvers.staircase import staircase
 from release.noise.stage import design_unseen
-from release.pipeline import run_release
 from release.spec.load import SpecFile
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.budget.test_cost import spec_file
 from tests.queries.test_on_statistic import by_counting

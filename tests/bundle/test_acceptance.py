@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from release.errors import DesignError, SpecError
-from release.pipeline import run_release
 from release.planning.plan import make_plan
 from release.queries.read import read_spec
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 from tests.tabulated import Tabulated, plain_spec

@@ -22,10 +22,10 @@ from release.bundle.report.long_tables import Column, plain_table
 from release.exact.channel import Channel
 from release.exact.numbers import parse_exact
 from release.exact.statistics.sums import NoisySums
-from release.pipeline import run_release
 from release.queries.intervals import Interval, around_sums, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
+from release.street import run_release
 from tests.bundle.tabulations.test_report import rows_of
 from tests.small import Row, Small, joint, mechanism_of, part, query
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -25,9 +25,10 @@ from release.bundle.drawn import Draw, decoded, encoded
 from release.bundle.files.keys import keys_of
 from release.errors import LedgerError, ReleaseError, SpecError
 from release.exact.domain import Codes
+from release.job import Job, Options, Stage, auditor_bundle
 from release.operate.operations import Place, abandon, recover, verify_each
-from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.keys.files import create_key
+from release.street import run_release
 from release.verification.verifier import own_trust, verify
 from tests.small import MARKED, MARKS, Row, Small, query
 from tests.tabulated import random_release
@@ -64,14 +65,14 @@ def rendered_again(spec: Path, place: Path, key: Path | None = None) -> None:
     """A run whose draw is also rendered from the working folder alone; both are equal."""
     again = place / "again"
 
-    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "publish":
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name == "bundle":
             work = next((place / "out").glob(".work-*"))
             assert (work / "drawn").stat().st_mode & 0o777 == 0o600
             Draw.read(work / "prepared", work / "drawn").write(again)
-        return call(name, function, *arguments)
+        stage.does(job)
 
-    public = run_release(spec, place / "out", step, options=Options(key=key)).public
+    public = run_release(spec, place / "out", perform, options=Options(key=key)).public
     assert tree(public) == tree(again / "public")
     auditor = auditor_bundle(public)
     assert (auditor is not None) == (again / "auditor").exists()
@@ -142,13 +143,13 @@ def place(tmp_path: Path) -> Path:
 def release(place: Path, before_publish: Callable[[], None] = lambda: None) -> Path:
     """A run; ``before_publish`` is called once all is charged and drawn, and nothing is written."""
 
-    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "publish":
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name == "bundle":
             before_publish()
-        return call(name, function, *arguments)
+        stage.does(job)
 
     options = Options(key=place / "key")
-    return run_release(place / "spec.yaml", place / "out", step, options=options).public
+    return run_release(place / "spec.yaml", place / "out", perform, options=options).public
 
 
 def cut_off(place: Path) -> tuple[Codes, ...]:
@@ -364,14 +365,14 @@ def test_other_key_sets_are_another_spec(tmp_path: Path) -> None:
     plain["keys"]["place"] = {"file": "places.csv"}
     spec.write_text(json.dumps(plain))
 
-    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "publish":
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name == "bundle":
             work = tmp_path / "out" / ".work-small"
             draw = Draw.read(work / "prepared", work / "drawn")
             (tmp_path / "places.csv").write_text("place\na\nc\n")
             with pytest.raises(SpecError, match="put it back as it was"):
                 draw.write(tmp_path / "again")
             (tmp_path / "places.csv").write_text("place\na\nb\n")
-        return call(name, function, *arguments)
+        stage.does(job)
 
-    run_release(spec, tmp_path / "out", step)
+    run_release(spec, tmp_path / "out", perform)

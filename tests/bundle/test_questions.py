@@ -9,7 +9,7 @@ import pytest
 
 from release.bundle.opened import open_public
 from release.bundle.report.questions import plural, unit_word
-from release.pipeline import run_release
+from release.street import run_release
 from tests.small import Row, Small, joint, part, query
 
 ROWS: list[Row] = [

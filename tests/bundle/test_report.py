@@ -29,9 +29,10 @@ from release.bundle.report.long_tables import rows_of
 from release.bundle.report.page import chance, odds
 from release.bundle.report.published import PublicQuery
 from release.bundle.tables.parquet import stated_facts
-from release.pipeline import auditor_bundle, run_release
+from release.job import auditor_bundle
 from release.queries.read import parse_spec
 from release.spec.query import DomainQuery
+from release.street import run_release
 from tests.small import Row, Small, joint, part, query
 
 ROWS: list[Row] = [

@@ -257,8 +257,8 @@ def at_path(name: str, plain: dict[str, Any]) -> None:
 
 
 def test_csv_and_parquet_give_the_same_answers(tmp_path: Path) -> None:
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
+    from tests.answers import answer, load
 
     rows = [*ROWS, {"unit": "u9", "place": None, "day": None, "kind": None, "wh": None}]
     queries = [query("mode", weight="wh"), query("count"), query("binned", statistic="mean")]
@@ -277,8 +277,8 @@ def test_csv_and_parquet_give_the_same_answers(tmp_path: Path) -> None:
 
 
 def test_a_glob_reads_all_its_files(tmp_path: Path) -> None:
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
+    from tests.answers import answer, load
 
     spec = Small(ROWS, [query("count", by=[], domain={"ordered": {"min": 0, "max": 20}})]).write(
         tmp_path
@@ -556,7 +556,7 @@ def test_reading_a_released_table_leaves_arrow_none_of_pythons_memory() -> None:
 
 
 def test_two_runs_at_once_publish_one_release_whole(small: Path, tmp_path: Path) -> None:
-    from release.pipeline import auditor_bundle
+    from release.job import auditor_bundle
     from release.verification.verifier import verify
 
     out = tmp_path / "out"
@@ -621,8 +621,8 @@ def test_columns_that_differ_in_case_only_are_refused(
 
 def test_large_unit_numbers_stay_apart(tmp_path: Path) -> None:
     """Units beyond 2^31 are no measurements: clamping them would merge them into one."""
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
+    from tests.answers import answer, load
 
     spec = Small([], [query("count", by=[], domain={"ordered": {"min": 0, "max": 20}})])
     path = edited(
@@ -638,8 +638,8 @@ def test_large_unit_numbers_stay_apart(tmp_path: Path) -> None:
 
 def test_a_join_orders_rows_by_all_columns(tmp_path: Path) -> None:
     """Rows that differ in joined columns only: what is kept may not depend on their order."""
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
+    from tests.answers import answer, load
 
     small = Small(ROWS, [query("count", by=["size"], max_rows_per_unit=1)])
     path = small.write(tmp_path)
@@ -685,7 +685,8 @@ def test_fixed_columns_may_not_decide_empirical_queries(
 
 
 def test_a_table_in_which_nothing_moves_still_gets_noise(tmp_path: Path) -> None:
-    from release.pipeline import auditor_bundle, run_release
+    from release.job import auditor_bundle
+    from release.street import run_release
     from release.verification.verifier import verify
 
     other = query("count", name="by_channel", mechanism="channel")

@@ -28,7 +28,6 @@ from hypothesis import strategies as st
 
 from release.audit.audit import AuditOptions, audit
 from release.errors import DataError, SpecError
-from release.pipeline import answer, load
 from release.queries.engines import spark
 from release.queries.engines.base import HereTables
 from release.queries.engines.spark import (
@@ -49,6 +48,7 @@ from release.spec.load import SpecFile
 from release.tables.duckdb import Engine
 from release.tables.sources import dataset_of, find_sources
 from release.verification.verifier import verify
+from tests.answers import answer, load
 from tests.conftest import PROJECT
 from tests.queries.tabulations.test_measuring import HOMES, World, counted_again, person, worlds
 from tests.queries.test_kinds import smalls

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.tables.duckdb import Engine
+from tests.answers import answer, load
 from tests.cluster.clusters import Cluster, cluster, marked_files
 from tests.cluster.test_spark import everything
 from tests.conftest import PROJECT

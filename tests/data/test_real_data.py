@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from release.exact.domain import Codes
-from release.pipeline import Published, answer, load, run_release
+from release.job import Published
 from release.queries.read import read_spec
+from release.street import run_release
+from tests.answers import answer, load
 from tests.conftest import PROJECT
 
 SPECS = PROJECT / "tests" / "specs"

@@ -16,9 +16,10 @@ import pytest
 import yaml
 from scipy.stats import chi2
 
-from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
+from release.street import run_release
 from release.verification.verifier import verify
+from tests.answers import answer, load
 from tests.small import UNSIGNED, Small, mechanism_of, sensitivities, truths
 
 

@@ -24,10 +24,11 @@ import release
 from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
-from release.pipeline import Published, run_release
+from release.job import Published
 from release.queries.nearness import LEVEL, lead_for, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small, mechanism_of
 

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from release.budget.ledger import ScopeCap, create_ledger
-from release.pipeline import Options, run_release
+from release.job import Options
 from release.records.keys.files import create_key
+from release.street import run_release
 from supply.one_file import verifier_file
 from tests.conftest import PROJECT
 from tests.small import Small

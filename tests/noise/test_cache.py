@@ -16,11 +16,12 @@ from release.exact.losses import LossName, named_loss, worst_case
 from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.job import Options
 from release.noise.cache import DesignCache, default_cache, key_of
 from release.noise.constraints import zero_mean
 from release.noise.design import Design
 from release.noise.solve import design
-from release.pipeline import Options, run_release
+from release.street import run_release
 from tests.small import Small, query
 
 GROUP = Group((21,))

@@ -22,13 +22,14 @@ from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity, line_pairs
+from release.job import auditor_bundle
 from release.noise.design import GAIN, Asked
 from release.noise.families import Solvers
 from release.noise.published.fitted import BASELINE_NAMES, Requirement, fitted
 from release.noise.select import choose, compare, family_of, fitting
-from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec, read_spec
 from release.queries.registry import sensitivity_without_data
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.every import some
 from tests.small import UNSIGNED, Small, query

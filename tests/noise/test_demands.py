@@ -19,9 +19,9 @@ from release.exact.mechanism import Mechanism
 from release.noise.families import Solvers
 from release.noise.select import choose
 from release.noise.stage import asked_of
-from release.pipeline import run_release
 from release.queries.read import parse_spec
 from release.queries.registry import sensitivity_without_data
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 from tests.small import mechanism_of as public_mechanism

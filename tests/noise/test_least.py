@@ -15,10 +15,10 @@ from release.noise.design import GAP
 from release.noise.least import with_least
 from release.noise.select import choose
 from release.noise.stage import asked_of
-from release.pipeline import run_release
 from release.planning.plan import make_plan
 from release.queries.read import parse_spec, read_spec
 from release.queries.registry import sensitivity_without_data
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 from tests.verifier.made import edit

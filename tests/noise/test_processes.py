@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,20 +17,13 @@ from release.cli.main import main
 from release.cli.options import fan_out
 from release.errors import DesignError, ReleaseError, SpecError
 from release.exact.channel import Channel
+from release.job import Job, Options, auditor_bundle, walk
 from release.noise.processes import FanOut, InTurn, Local, Refused, batch_of, processes, threads
 from release.noise.stage import Problem
-from release.pipeline import (
-    Options,
-    answer,
-    auditor_bundle,
-    decide,
-    design_seen,
-    find_sensitivity,
-    load,
-    run_release,
-)
+from release.noise.unseen import Unseen
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
+from release.street import between, run_release
 from tests.small import MARKED, MARKS, Row, Small, check_unmarked, query
 
 T = TypeVar("T")
@@ -53,11 +46,11 @@ def spec_of(folder: Path) -> SpecFile:
 
 
 def designs(spec_file: SpecFile, out: FanOut | None) -> list[Any]:
-    with load(spec_file) as tables:
-        runs = find_sensitivity(answer(tables, spec_file), spec_file)
-    options = replace(Options(), fan_out=out)
-    unseen, _ = decide(spec_file, options)
-    return [run.design for run in design_seen(runs, unseen, options)]
+    with Job(Options(fan_out=out)) as job:
+        job.take(Unseen.of(spec_file))
+        walk(between("share", "design"), job)
+        walk(between("load", "fit"), job)
+        return [run.design for run in job.runs]
 
 
 def weights(found: Sequence[Any]) -> list[Any]:

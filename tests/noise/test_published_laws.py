@@ -25,8 +25,8 @@ from release.noise.design import Asked
 from release.noise.published.qin import integer_noise
 from release.noise.published.sadeghi import count_noise
 from release.noise.select import candidates, choose, fitting
-from release.pipeline import run_release
 from release.queries.read import parse_spec
+from release.street import run_release
 from release.verification.verifier import verify
 from research.published.geng import least_cost
 from research.published.integer_pmf import IntegerPmf, Tail

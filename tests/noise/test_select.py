@@ -25,11 +25,12 @@ from release.exact.mechanism import BoundOf
 from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.job import Options
 from release.noise.design import GAIN, Asked
 from release.noise.select import choose, fitting
-from release.pipeline import Options, run_release
 from release.planning.plan import make_plan
 from release.queries.read import parse_spec, read_spec
+from release.street import run_release
 from tests.cli.test_main import run
 from tests.conftest import PROJECT
 from tests.every import some

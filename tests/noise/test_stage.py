@@ -10,10 +10,11 @@ import pytest
 
 from release.budget.ledger import ScopeCap, create_ledger, replay
 from release.errors import DesignError
-from release.pipeline import Options, auditor_bundle, run_release
+from release.job import Options, auditor_bundle
 from release.planning.plan import make_plan
 from release.queries.read import read_spec
 from release.records.keys.files import create_key
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 

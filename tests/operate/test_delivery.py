@@ -17,6 +17,7 @@ import yaml
 
 from release.budget.ledger import Ledger, ScopeCap, create_ledger, read_ledger
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
+from release.job import Options, auditor_bundle
 from release.operate.delivery import (
     check_witness,
     deliver,
@@ -26,10 +27,10 @@ from release.operate.delivery import (
     restore_releases,
 )
 from release.operate.operations import Place, Run, deliver_all, left_behind, recover, release_period
-from release.pipeline import Options, auditor_bundle, run_release
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.stores import Folder, Objects, Store, open_store
+from release.street import run_release
 from release.verification.evidence import Trust
 from release.verification.keys import read_trusted
 from release.verification.verifier import verify
@@ -285,8 +286,8 @@ def test_tables_are_read_where_they_lie(path: str, s3: str, tmp_path: Path) -> N
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
+    from tests.answers import answer, load
     from tests.small import table_of
 
     table, root = table_of(ROWS), tmp_path / "tables"
@@ -357,8 +358,8 @@ def test_a_table_in_a_store_that_changes_meanwhile_is_refused(s3: str, tmp_path:
     import pyarrow.parquet as pq
 
     from release.errors import DataError
-    from release.pipeline import answer, load
     from release.queries.read import read_spec
+    from tests.answers import answer, load
     from tests.small import table_of
 
     store = open_store(f"{s3}/{tmp_path.name}", "--to")

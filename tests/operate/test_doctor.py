@@ -210,7 +210,7 @@ def test_the_command_says_what_is_missing_of_a_schedule_and_changes_nothing(fold
 def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
     lines = log_lines(folder / "log.jsonl")
     stages = [line["stage"] for line in lines if line["code"] == "stage"]
-    assert stages[0] == "spec"
+    assert stages[0] == "read"
     assert stages.index("charge") < stages.index("draw") < stages.index("publish")
     assert lines[-1]["code"] == "delivered"
     text = (folder / "log.jsonl").read_text("utf-8")

@@ -14,11 +14,11 @@ import yaml
 from release.budget.ledger import Reserve, ScopeCap, create_ledger, read_ledger
 from release.cli.main import main
 from release.errors import SpecError
+from release.job import Options
 from release.operate.notices.notice import Notice
 from release.operate.operations import Place, Run, revise_release
 from release.operate.schedule import Became, Schedule, periods_of
 from release.operate.versions import next_version
-from release.pipeline import Options
 from release.records.keys.files import create_key
 from release.records.stores import open_store
 from release.spec.load import renamed

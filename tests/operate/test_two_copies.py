@@ -16,18 +16,19 @@ import yaml
 from release.budget.ledger import CHECKPOINT, Ledger, Spent, read_ledger, replay, reserve
 from release.cli.main import main
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
+from release.job import Options
 from release.operate.catching_up import Ended
 from release.operate.doctor import examine
 from release.operate.findings import Level
 from release.operate.operations import Place, Run, abandon, left_behind, release_due
 from release.operate.schedule import Became, Schedule, periods_of
-from release.pipeline import Options, run_release
 from release.records.keys.cosignatures import WitnessKey, cosignatures
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.signing import read_public_key
 from release.records.stores import open_store
 from release.spec.periods import parse_period
+from release.street import run_release
 from tests.small import Row, Small, query
 
 ROWS: list[Row] = [

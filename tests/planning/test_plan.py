@@ -20,7 +20,6 @@ from release.exact.domain import Topology
 from release.exact.privacy import Guarantee
 from release.noise.families import Solvers
 from release.noise.select import compare
-from release.pipeline import run_release
 from release.planning.compare import Losses, curves_at_equal_loss, losses_by_epsilon, side_by_side
 from release.planning.page import compare_html
 from release.planning.plan import (
@@ -36,6 +35,7 @@ from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.losses import parse_target
 from release.spec.mechanisms import BEST
+from release.street import run_release
 from tests.cli.test_main import run
 from tests.small import Small, joint, mechanism_of, part, query
 

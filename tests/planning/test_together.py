@@ -17,7 +17,6 @@ from release.bundle.statements import accuracy_of
 from release.errors import SpecError
 from release.exact.composition.profile import Profile
 from release.noise.shares import asked_of_budget
-from release.pipeline import run_release
 from release.planning.plan import Plan, make_plan
 from release.planning.recommend import make_advised_plan
 from release.planning.shared_noise import gaussian_loss, shared_noise
@@ -28,6 +27,7 @@ from release.planning.zcdp import Concentrated, concentrated, rho_within
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.losses import parse_target
+from release.street import run_release
 from tests.cli.test_main import run
 from tests.small import Small, mechanism_of, query
 

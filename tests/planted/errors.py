@@ -63,7 +63,7 @@ def _files(group: str, module: str, *errors: tuple[str, str, str, str]) -> tuple
 
 def _audit(module: str, *errors: tuple[str, str, str, str]) -> tuple[Planted, ...]:
     """Errors in what is read or drawn, of which the files show nothing."""
-    group = "draw" if module.startswith(("exact", "pipeline")) else "query engine"
+    group = "draw" if module.startswith(("exact", "job")) else "query engine"
     return tuple(
         Planted(name, group, module, old, new, tuple(specs.split()), seen_by=SeenBy.AUDIT)
         for name, old, new, specs in errors
@@ -1017,11 +1017,11 @@ _DRAWN = (
         ),
     ),
     *_audit(
-        "pipeline.py",
+        "job.py",
         (
             "the source of noise is a fixed seed",
-            'step("draw", draw, publication, runs, test_source or os.urandom)',
-            'step("draw", draw, publication, runs, __import__("random").Random(0).randbytes)',
+            "self.source: RandomBytes = SYSTEM",
+            'self.source: RandomBytes = __import__("random").Random(0).randbytes',
             "many",
         ),
     ),

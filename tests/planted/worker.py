@@ -50,8 +50,9 @@ def publish(case: dict[str, Any]) -> None:
 
     from release.budget.ledger import ScopeCap
     from release.budget.store import create_ledger
-    from release.pipeline import Options, run_release
+    from release.job import Options
     from release.records.keys.files import create_key
+    from release.street import run_release
 
     options, out = Options(), Path(case["out"])
     if case["cap"] is not None:

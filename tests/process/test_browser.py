@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.pipeline import run_release
+from release.street import run_release
 from tests.bundle.tabulations.cases import TABULATION, spec_text
 from tests.bundle.tabulations.folders import folder_of
 from tests.bundle.tabulations.test_report import page_of

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from release.at_work import QueryRun
+from release.at_work import AtWork
 from release.budget.ledger import (
     Abort,
     Commit,
@@ -23,11 +23,13 @@ from release.budget.ledger import (
     read_ledger,
 )
 from release.errors import ReleaseError
+from release.exact.domain import Codes
 from release.exact.sampling import RandomBytes
+from release.job import Options, auditor_bundle
 from release.operate.operations import Place, deliver_all, recover_all
-from release.pipeline import Options, auditor_bundle, run_release
 from release.records.keys.files import create_key
 from release.records.stores import open_store
+from release.street import run_release
 from release.verification.verifier import own_trust, verify
 from tests.attempts import Tried
 from tests.every import every
@@ -56,13 +58,13 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def draws(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The query of every draw that is made."""
     made: list[str] = []
-    drawn = QueryRun.drawn
+    drawn = AtWork.draw
 
-    def counted(run: QueryRun, source: RandomBytes) -> QueryRun:
+    def counted(run: AtWork, source: RandomBytes) -> Codes:
         made.append(run.query.name)
         return drawn(run, source)
 
-    monkeypatch.setattr(QueryRun, "drawn", counted)
+    monkeypatch.setattr(AtWork, "draw", counted)
     return made
 
 

@@ -12,9 +12,10 @@ import yaml
 
 from release.budget.ledger import ScopeCap
 from release.budget.store import create_ledger
-from release.pipeline import Options, run_release
+from release.job import Options
 from release.records.keys.files import create_key
 from release.spec.periods import Period, parse_period
+from release.street import run_release
 from tests import sample
 from tests.attempts import Tried
 from tests.conftest import PROJECT

@@ -38,9 +38,10 @@ from release.exact.channel import Channel
 from release.exact.domain import Codes
 from release.exact.modular import Modular
 from release.exact.sampling import RandomBytes
-from release.pipeline import Options, auditor_bundle, call, run_release
+from release.job import Job, Options, Perform, Stage, auditor_bundle
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
+from release.street import run_release
 from release.verification.verifier import check_content, own_trust, verify
 from tests.attempts import Tried
 from tests.conftest import flush_and_warm
@@ -257,15 +258,15 @@ def test_a_storm_of_kills_at_random_moments(
     assert lost <= 1 + kills // 50
 
 
-def retried(times: int) -> Callable[..., Any]:
-    """A step that runs each stage several times, as an orchestrator that retries would."""
+def retried(times: int) -> Perform:
+    """Performs each stage several times, as an orchestrator that retries would."""
 
-    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        if name in ("check", "load"):  # what they open is closed by its holder
-            return function(*arguments)
-        return [function(*arguments) for _ in range(times)][-1]
+    def perform(stage: Stage, job: Job) -> None:
+        # A publication has a lock until its job ends.
+        for _ in range(1 if stage.name == "open" else times):
+            stage.does(job)
 
-    return step
+    return perform
 
 
 def test_a_retry_of_every_stage_draws_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,18 +293,16 @@ def test_a_retry_of_every_stage_draws_once(place: Path, monkeypatch: pytest.Monk
 
 def test_a_failure_after_the_charge_is_given_up_in_the_ledger(place: Path) -> None:
     """Before drawing it is refunded, after drawing it is not; nothing else is left."""
-    for failing, drawn in (("draw", False), ("publish", True)):
+    for failing, drawn in (("draw", False), ("bundle", True)):
 
-        def step(
-            name: str, function: Callable[..., Any], *arguments: Any, failing: str = failing
-        ) -> Any:
-            if name == failing:
+        def perform(stage: Stage, job: Job, failing: str = failing) -> None:
+            if stage.name == failing:
                 raise LedgerError("a failure")
-            return call(name, function, *arguments)
+            stage.does(job)
 
         with pytest.raises(LedgerError, match="a failure"):
             run_release(
-                place / "spec.yaml", place / "out", step, options=Options(key=place / "key")
+                place / "spec.yaml", place / "out", perform, options=Options(key=place / "key")
             )
         last = read_ledger(place / "out" / "ledger").entries[-1]
         assert isinstance(last, Abort)
@@ -356,7 +355,8 @@ def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:
     assert any(path.endswith("drawing") for path in kept)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "release.pipeline.publish", lambda *_: (_ for _ in ()).throw(LedgerError("x"))
+            "release.bundle.write.write_release",
+            lambda *_: (_ for _ in ()).throw(LedgerError("x")),
         )
         with pytest.raises(LedgerError, match="x"):
             run_release(place / "spec.yaml", place / "out", test_source=bytes)

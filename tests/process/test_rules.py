@@ -21,9 +21,10 @@ from release.budget.ledger import (
     read_ledger,
 )
 from release.errors import BudgetError, VerificationError
-from release.pipeline import Options, run_release
+from release.job import Options
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
+from release.street import run_release
 from release.verification.evidence import Trust
 from release.verification.keys import read_trusted
 from release.verification.verifier import verify

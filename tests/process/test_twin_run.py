@@ -29,19 +29,22 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from dp_release_verify.digests import sha256
-from release.at_work import Answered, QueryRun, reached
+from release.at_work import Answered, AtWork
 from release.budget.ledger import ScopeCap, create_ledger
 from release.bundle import publish, write
 from release.cli.console import one_line
 from release.errors import DataError, ReleaseError
+from release.job import Job, Options, Perform, Stage
 from release.noise.design import GAP
 from release.noise.stage import design_all
-from release.pipeline import Options, load, run_release
+from release.noise.unseen import Unseen
 from release.queries.contributions import Contributions, contributions
 from release.queries.read import read_spec
 from release.queries.sensitivity import empirical_sensitivity
 from release.records.keys.files import FileSigner
+from release.street import run_release
 from release.tables.duckdb import Tables
+from tests.answers import load
 from tests.small import Row, Small, joint, part, query
 
 T = TypeVar("T")
@@ -131,25 +134,23 @@ REPLACED: list[Row] = [
 ]
 
 
-def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """A step that draws the same noisy answers whatever the true ones are."""
-    if name == "draw":
-        runs: tuple[QueryRun, ...] = arguments[1]
-        drawn = []
-        for run in runs:
-            if run.query.is_on_statistic:
-                contributed = reached(run.answered).contributed
-                assert isinstance(contributed, Contributions)
-                width = len(run.query.outcome_columns)
-                codes = np.arange(width, dtype=np.int64)
-                # Counts of a top do not rise, and those of a histogram are largest at its members.
-                codes[2:] *= -1 if run.query.name in ("tops", "counted") else 1
-                noisy = np.tile(codes, (len(contributed.cells.keys), 1))
-            else:
-                noisy = np.arange(run.codes.size, dtype=np.int64) % 2
-            drawn.append(replace(run, answered=None, noisy=noisy))
-        return cast("T", tuple(drawn))
-    return function(*arguments)
+def frozen(stage: Stage, job: Job) -> None:
+    """Performs a stage; the noisy answers are the same whatever the true ones are."""
+    if stage.name != "draw":
+        stage.does(job)
+        return
+    drawn = []
+    for run in job.runs:
+        if run.query.is_on_statistic:
+            assert isinstance(run.contributed, Contributions)
+            width = len(run.query.outcome_columns)
+            codes = np.arange(width, dtype=np.int64)
+            # Counts of a top do not rise, and those of a histogram are largest at its members.
+            codes[2:] *= -1 if run.query.name in ("tops", "counted") else 1
+            drawn.append(np.tile(codes, (len(run.contributed.cells.keys), 1)))
+        else:
+            drawn.append(np.arange(run.codes.size, dtype=np.int64) % 2)
+    job.noisy = tuple(drawn)
 
 
 FEW = [GLOBAL[0], GLOBAL[4]]
@@ -175,14 +176,14 @@ def write_spec(rows: list[Row], relation: str, folder: Path) -> Path:
 
 
 def everything(
-    rows: list[Row], relation: str, folder: Path, step: Callable[..., Any] = frozen
+    rows: list[Row], relation: str, folder: Path, perform: Perform = frozen
 ) -> dict[str, bytes]:
     """Every byte that a run of :func:`write_spec` writes or prints, by name."""
-    return all_of_a_run(partial(write_spec, rows, relation), folder, step)
+    return all_of_a_run(partial(write_spec, rows, relation), folder, perform)
 
 
 def all_of_a_run(
-    write_inputs: Callable[[Path], Path], folder: Path, step: Callable[..., Any] = frozen
+    write_inputs: Callable[[Path], Path], folder: Path, perform: Perform = frozen
 ) -> dict[str, bytes]:
     """Every byte that a run writes or prints, by name; the inputs lie in a folder of their own."""
     inputs, out, scratch = folder / "in", folder / "out", folder / "scratch"
@@ -209,7 +210,7 @@ def all_of_a_run(
         day = datetime.date(2024, 1, 1)
         key = folder / "in" / "key"
         try:
-            run_release(spec, out, step, published=day, options=Options(key=key))
+            run_release(spec, out, perform, published=day, options=Options(key=key))
         except ReleaseError as error:
             sys.stderr.write(one_line(error))
     assert before == {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()}
@@ -330,7 +331,7 @@ def test_twins_that_break_the_bounds_of_a_contract(on_violation: str, tmp_path: 
         assert one == two
 
 
-Leak = Callable[..., Any]
+Leak = Perform
 
 
 def largest(tables: Tables) -> int:
@@ -340,57 +341,56 @@ def largest(tables: Tables) -> int:
 def prints(told: Callable[[Tables], object]) -> Leak:
     """A line on the screen as the queries are answered."""
 
-    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "answer":
-            sys.stdout.write(f"{told(arguments[0])}\n")
-        return frozen(name, function, *arguments)
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name == "answer":
+            sys.stdout.write(f"{told(cast('Tables', job.tables))}\n")
+        frozen(stage, job)
 
-    return step
-
-
-def value_in_an_error(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    if name == "answer":
-        raise DataError(f"tables.rows: {largest(arguments[0])} is out of range")
-    return frozen(name, function, *arguments)
+    return perform
 
 
-def file_left_behind(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    if name == "draw":
+def value_in_an_error(stage: Stage, job: Job) -> None:
+    if stage.name == "answer":
+        raise DataError(f"tables.rows: {largest(cast('Tables', job.tables))} is out of range")
+    frozen(stage, job)
+
+
+def file_left_behind(stage: Stage, job: Job) -> None:
+    if stage.name == "draw":
         handle, path = tempfile.mkstemp()
-        os.write(handle, bytes(arguments[1][0].codes.tolist()))
+        os.write(handle, bytes(job.runs[0].codes.tolist()))
         os.close(handle)
         Path(path).rename(Path(path).with_name("left"))
-    return frozen(name, function, *arguments)
+    frozen(stage, job)
 
 
-def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    if name == "draw":
-        runs: tuple[QueryRun, ...] = arguments[1]
-        return cast("T", tuple(replace(run, answered=None, noisy=run.codes) for run in runs))
-    return frozen(name, function, *arguments)
+def true_answers(stage: Stage, job: Job) -> None:
+    if stage.name == "draw":
+        job.noisy = tuple(run.codes for run in job.runs)
+    else:
+        frozen(stage, job)
 
 
-def keys_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    result: Any = frozen(name, function, *arguments)
-    if name == "spec":
-        found = pq.read_table(result.folder / "rows.parquet").column("place").unique().to_pylist()
-        return cast("T", replace(result, keys={**result.keys, "place": tuple(sorted(found))}))
-    return cast("T", result)
+def keys_from_the_data(stage: Stage, job: Job) -> None:
+    frozen(stage, job)
+    if stage.name == "read":
+        spec_file = job.spec_file
+        table = pq.read_table(spec_file.folder / "rows.parquet")
+        found = tuple(sorted(table.column("place").unique().to_pylist()))
+        job.take(Unseen.of(replace(spec_file, keys={**spec_file.keys, "place": found})))
 
 
-def differences_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
+def differences_from_the_data(stage: Stage, job: Job) -> None:
     """Those seen in the table stand in a public law."""
-    if name == "publish":
-        trust(arguments[0])
-    result: Any = frozen(name, function, *arguments)
-    if name == "seen":
-        runs, spec_file = arguments[0], arguments[1].spec_file
-        query = runs[0].query
-        contributed = reached(runs[0].answered).contributed
-        seen = empirical_sensitivity(contributed, spec_file, query)
-        made = design_all([(query, seen)], spec_file, None, GAP)[query.name]
-        return cast("T", (replace(result[0], design=made), *result[1:]))
-    return cast("T", result)
+    if stage.name == "verify":
+        trust(job.publication)
+    frozen(stage, job)
+    if stage.name == "fit":
+        first, *others = job.runs
+        assert isinstance(first.contributed, Contributions)
+        seen = empirical_sensitivity(first.contributed, job.spec_file, first.query)
+        made = design_all([(first.query, seen)], job.spec_file, None, GAP)[first.query.name]
+        job.runs = (replace(first, design=made), *others)
 
 
 def trust(publication: Any) -> None:
@@ -401,18 +401,19 @@ def trust(publication: Any) -> None:
 def publishes(**patched: Callable[..., Any]) -> Leak:
     """Something else is written than should be; ``told`` keeps what the step before has seen."""
 
-    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name != "publish":
-            return frozen(name, function, *arguments)
-        trust(arguments[0])
-        folder = arguments[1].folder
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name != "bundle":
+            frozen(stage, job)
+            return
+        trust(job.publication)
+        folder = job.spec_file.folder
         with pytest.MonkeyPatch.context() as patch:
             for place, leaking in patched.items():
                 good = getattr(write, place)
                 patch.setattr(write, place, lambda *a, g=good, f=leaking: f(folder, g, *a))
-            return frozen(name, function, *arguments)
+            frozen(stage, job)
 
-    return step
+    return perform
 
 
 def unsorted(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:
@@ -476,7 +477,7 @@ def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
         assert repr(contributed) == "Contributions(confidential)"
         answered = Answered(contributed, np.array([4711]))
         assert repr(answered) == "Answered(confidential)"
-        assert repr(QueryRun(query_of, answered)) == "QueryRun(confidential)"
+        assert repr(AtWork(query_of, answered=answered)) == "AtWork(confidential)"
 
 
 @pytest.mark.parametrize(

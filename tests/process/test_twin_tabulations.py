@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 import yaml
 
 from dp_release_verify.digests import sha256
-from release.at_work import QueryRun
+from release.job import Job, Stage
 from release.queries.tabulations.table_count import CENTER
 from tests.attempts import Tried
 from tests.every import every
@@ -56,16 +55,13 @@ TABULATION: dict[str, Any] = {
 }
 
 
-def frozen_counts(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """A step that draws the same noisy counts whatever the true ones are."""
-    if name == "draw":
-        runs: tuple[QueryRun, ...] = arguments[1]
-        drawn = []
-        for run in runs:
-            noisy = np.arange(run.codes.size, dtype=np.int64) % 5 - 1
-            drawn.append(replace(run, answered=None, noisy=noisy - CENTER))
-        return cast("T", tuple(drawn))
-    return function(*arguments)
+def frozen_counts(stage: Stage, job: Job) -> None:
+    """Performs a stage; the noisy counts are the same whatever the true ones are."""
+    if stage.name != "draw":
+        stage.does(job)
+        return
+    sizes = [run.codes.size for run in job.runs]
+    job.noisy = tuple(np.arange(size, dtype=np.int64) % 5 - 1 - CENTER for size in sizes)
 
 
 def tabulated(write: Callable[[Path], Path], folder: Path) -> Path:

@@ -32,11 +32,12 @@ from release.budget.ledger import (
     reserve,
 )
 from release.errors import LedgerError, ReleaseError
+from release.job import Job, Options, Stage
 from release.operate.operations import Place, Run, deliver_all, recover_all, release_period
-from release.pipeline import Options, run_release
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.stores import open_store
+from release.street import run_release
 from release.verification.evidence import Trust
 from release.verification.verifier import verify
 from tests.budget.test_claims import killed_before
@@ -191,12 +192,12 @@ def test_a_kill_in_mid_release_leaves_the_other_machine_at_peace(tmp_path: Path)
     one, two = (Place(tmp_path / name, tmp_path / "key") for name in MACHINES)
 
     def dies() -> None:
-        def step(name: str, function: Callable[..., object], *arguments: object) -> object:
-            if name == "draw":
+        def perform(stage: Stage, job: Job) -> None:
+            if stage.name == "draw":
                 os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments)
+            stage.does(job)
 
-        run_release(tmp_path / "spec.yaml", one.out, step, options=options)  # type: ignore[arg-type]  # a step for this test
+        run_release(tmp_path / "spec.yaml", one.out, perform, options=options)
 
     assert forked(dies) == [-signal.SIGKILL]
     with pytest.raises(LedgerError, match="at work on another machine; if that machine is gone"):

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from release.budget.cost import charges
 from release.errors import SpecError
-from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
+from release.street import run_release
+from tests.answers import answer, load
 from tests.every import some
 from tests.small import Row, Small, query, sensitivities, write_rows
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from release.errors import SpecError
-from release.pipeline import run_release
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import release
-from release.pipeline import answer, load
 from release.queries.read import read_spec
+from tests.answers import answer, load
 
 MONTHS = 12
 

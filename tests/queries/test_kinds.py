@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.queries.registry import kind_of, sensitivity_without_data
 from release.spec.kinds import AnyQuery
 from release.tables import duckdb
 from release.tables.duckdb import Tables
+from tests.answers import answer, load
 from tests.cli.test_main import run
 from tests.every import some
 from tests.small import Row, Small, joint, part, query, sensitivities

@@ -27,7 +27,6 @@ from release.exact.statistics.gap_table import TOTAL, GapTable, states
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.noise.on_statistic import design_on_statistic
-from release.pipeline import answer, load
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import read_spec
@@ -35,6 +34,7 @@ from release.queries.registry import statistic_of
 from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
+from tests.answers import answer, load
 from tests.queries.test_kinds import kept_rows
 from tests.small import Row, Small, query
 

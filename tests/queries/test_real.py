@@ -24,12 +24,13 @@ from release.exact.privacy import Definition, Guarantee, deltas_at_ratio, keeps
 from release.exact.sensitivity import Sensitivity
 from release.noise.constraints import monotone
 from release.noise.solve import design
-from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data
+from release.street import run_release
 from release.verification.verifier import verify
 from research.published.geng import zero_delta_noise
 from research.published.integer_pmf import IntegerPmf
+from tests.answers import answer, load
 from tests.small import UNSIGNED, Small, sensitivities
 
 GRID: dict[str, Any] = {"low": -6, "high": 18, "step": 3, "scale": "0.25"}

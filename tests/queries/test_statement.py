@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from release.errors import DataError, ReleaseError, SpecError
-from release.pipeline import answer, load, run_release
 from release.queries.base import MOST_UNITS
 from release.queries.read import read_spec
+from release.street import run_release
 from release.verification.verifier import verify
+from tests.answers import answer, load
 from tests.queries.test_kinds import answers_of, sensitivity_of, smalls
 from tests.small import UNSIGNED, Row, Small, query, sensitivities
 

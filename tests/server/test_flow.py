@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.pipeline import auditor_bundle
+from release.job import auditor_bundle
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.process.test_twin_run import GLOBAL

@@ -18,8 +18,8 @@ from tests.conftest import PROJECT, log_lines
 from tests.small import MARKED, MARKS, Small, query
 
 STREET = (
-    "spec", "check", "design", "rehearse", "load", "answer", "sensitivity", "seen", "prepare",
-    "charge", "keep", "draw", "publish", "verify",
+    "read", "open", "accept", "design", "price", "find", "rehearse", "load", "answer", "move",
+    "fit", "prepare", "charge", "keep", "draw", "bundle", "verify", "commit", "publish", "confirm",
 )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def test_a_run_is_a_chain_of_tasks_with_public_artifacts_and_one_name(
         previous = [str(identifier).replace("-", "")]
 
     artifacts = {key for (key,) in kept(home, "SELECT key FROM artifact")}
-    of_stages = {"spec", "check", "charge", "prepare", "publish", "verify"}
+    of_stages = {"read", "open", "charge", "prepare", "publish", "confirm"}
     assert artifacts == of_stages | {"queries-small", "verdict-small", "report-small"}
     for (data,) in kept(home, "SELECT data FROM artifact"):
         assert not any(mark.decode() in str(data) for mark in MARKS)
@@ -78,33 +78,36 @@ import sys
 import flows.run
 from flows.environment import quiet_flow, set_environment
 from release.errors import DataError, StorageError
+from release.job import Access, Job, Options, Stage
 
 set_environment()
 flows.run.RETRY_SECONDS = 0
 calls = {"deliver": 0, "load": 0, "draw": 0}
 
-def fails_twice():
+def fails_twice(job):
     calls["deliver"] += 1
     if calls["deliver"] < 3:
         raise StorageError("the store does not answer")
-    return ("small",)
 
-def is_refused():
+def is_refused(job):
     calls["load"] += 1
     raise DataError("tables.rows: no")
 
-def breaks():
+def breaks(job):
     calls["draw"] += 1
     raise StorageError("the disk is full")
+
+def stage(name, does):
+    return Stage(name, name, Access.RELEASE, does)
 
 @quiet_flow(name="stages")
 def stages():
     tasks = flows.run.Tasks()
-    flows.run.STAGES.update(deliver="deliver", load="load", draw="draw")
-    assert tasks("deliver", fails_twice) == ("small",)
+    job = Job(Options())
+    tasks(stage("deliver", fails_twice), job)
     for name, function in (("load", is_refused), ("draw", breaks)):
         try:
-            tasks(name, function)
+            tasks(stage(name, function), job)
         except (DataError, StorageError):
             continue
         raise AssertionError(name)

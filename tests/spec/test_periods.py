@@ -17,14 +17,15 @@ from release.budget.entries import Spent
 from release.budget.ledger import ScopeCap, abort, create_ledger, reserve
 from release.cli.main import main
 from release.errors import BudgetError, DataError, LedgerError, ReleaseError, SpecError
+from release.job import Options
 from release.operate.catching_up import Ended, catch_up
 from release.operate.doctor import examine
 from release.operate.operations import Place
 from release.operate.schedule import Became, OnePeriod, Schedule, periods_of
-from release.pipeline import Options, run_release
 from release.queries.read import read_spec
 from release.records.keys.files import create_key
 from release.spec.periods import Every, Period, filled, is_template, parse_period, periods_ended
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 

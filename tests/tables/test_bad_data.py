@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from release.errors import SpecError
-from release.pipeline import answer, load
 from release.queries.read import read_spec
+from tests.answers import answer, load
 from tests.small import Row, Small, query, sensitivities, table_of
 
 QUERIES = [

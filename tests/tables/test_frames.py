@@ -18,10 +18,12 @@ import pytest
 
 import release
 from release.errors import DataError, SpecError
+from release.job import Job, Options, Stage
 from release.operate.operations import Place, recover_all
-from release.pipeline import Options, answer, call, load, run_release
 from release.spec.declarations import Table
+from release.street import run_release
 from release.tables.frames import columns_of, with_frames
+from tests.answers import answer, load
 from tests.small import MARKED, Row, Small, check_unmarked, query, table_of
 
 ROWS: list[Row] = [
@@ -82,13 +84,13 @@ def test_frames_are_read_wherever_the_release_goes_and_again_after_a_retry(
     (tmp_path / "specs" / "rows.parquet").unlink()
     monkeypatch.chdir(tmp_path)
 
-    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        if name == "load":
-            function(*arguments).close()
-        return function(*arguments)
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name == "load":
+            stage.does(job)
+        stage.does(job)
 
     options = Options(frames={"rows": frame_of(ROWS)})
-    assert run_release(spec, Path("out[1]*"), step, options=options).public.is_dir()
+    assert run_release(spec, Path("out[1]*"), perform, options=options).public.is_dir()
     assert not list(Path("out[1]*").glob(".work-*"))
 
 
@@ -114,10 +116,10 @@ def test_the_rows_of_a_killed_run_are_private_and_wiped_by_the_next_command(
     (tmp_path / "rows.parquet").unlink()
     frames = {"rows": frame_of(MARKED)}
 
-    def dying(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "answer":
+    def dying(stage: Stage, job: Job) -> None:
+        if stage.name == "answer":
             os.kill(os.getpid(), signal.SIGKILL)
-        return call(name, function, *arguments)
+        stage.does(job)
 
     # Others could read whatever is made without a mode of its own.
     before = os.umask(0)

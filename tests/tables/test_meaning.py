@@ -24,10 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.errors import SpecError
-from release.pipeline import run_release
 from release.queries.engines.spark import Fragment, _unpacked, rows_by_group, split_rows
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
+from release.street import run_release
 from release.tables import lines
 from release.tables.duckdb import Tables
 from release.tables.frames import with_frames

@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from release.errors import DataError, SpecError
-from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.tables.duckdb import Engine, Tables
+from tests.answers import answer, load
 from tests.small import Row, Small, query, table_of
 
 ROWS: list[Row] = [

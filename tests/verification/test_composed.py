@@ -14,7 +14,7 @@ import pytest
 from release.errors import BudgetError, SpecError, VerificationError
 from release.exact.composition.charges import compose
 from release.exact.integers.noise import IntegerNoise
-from release.pipeline import run_release
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, mechanism_of, query
 from tests.verifier.made import edit

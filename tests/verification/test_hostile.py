@@ -29,10 +29,11 @@ from dp_release_verify.signatures import SignatureError
 from release.budget.ledger import open_proof, replay
 from release.cli.main import main
 from release.errors import ReleaseError, SpecError
-from release.pipeline import answer, auditor_bundle, load
+from release.job import auditor_bundle
 from release.queries.read import parse_spec, read_spec
 from release.records.signing import PublicKey, open_note
 from release.verification.verifier import verify
+from tests.answers import answer, load
 from tests.conftest import PROJECT
 from tests.small import UNSIGNED, Row, Small, query, table_of
 from tests.verifier.made import seal

@@ -19,7 +19,7 @@ import pytest
 from dp_release_verify import canonical
 from dp_release_verify.checks import verify
 from dp_release_verify.verdict import REFUSED, VERIFIED
-from release.pipeline import run_release
+from release.street import run_release
 from tests.attempts import Tried
 from tests.every import every
 from tests.small import Row, Small, query

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ from release.errors import ReleaseError
 from release.exact.domain import Group
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
+from release.job import Job, Stage
 from release.noise.published.baselines import geometric_clamped
-from release.pipeline import call, run_release
 from release.queries.kinds.count import CountQuery
+from release.street import run_release
 from release.verification.residual_noise import chance_of_at_least, residual_pmf
 from release.verification.residuals import Released, is_total_of, residuals
 from release.verification.verifier import verify
@@ -69,13 +68,14 @@ def test_a_release_with_its_noise_passes(
 
 @pytest.mark.parametrize("mechanism", ["modular", "integer"])
 def test_a_release_without_noise_is_found(mechanism: str, tmp_path: Path) -> None:
-    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        if name == "draw":
-            return tuple(replace(run, answered=None, noisy=run.codes) for run in arguments[1])
-        return call(name, function, *arguments)
+    def perform(stage: Stage, job: Job) -> None:
+        if stage.name == "draw":
+            job.noisy = tuple(run.codes for run in job.runs)
+        else:
+            stage.does(job)
 
     with pytest.raises(ReleaseError, match="60 of 60 residuals are within"):
-        run_release(write(tmp_path, rows((1, 2)), mechanism), tmp_path / "out", step)
+        run_release(write(tmp_path, rows((1, 2)), mechanism), tmp_path / "out", perform)
 
 
 LAWS = [

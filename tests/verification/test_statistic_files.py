@@ -12,9 +12,9 @@ import pytest
 import release
 from release.analysis.summary import BY_STATISTIC, summarise
 from release.errors import SpecError
-from release.pipeline import run_release
 from release.queries.read import parse_spec
 from release.spec.model import Spec
+from release.street import run_release
 from release.verification.verifier import verify
 from tests.queries.test_on_statistic import GLOBAL, KINDS
 from tests.small import UNSIGNED, Row, Small, check_unmarked, mechanism_of, query

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from release.exact.domain import Codes
 from release.noise.design import GAP
 from release.noise.unseen import find_unseen
-from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
+from release.street import run_release
+from tests.answers import answer, load
 from tests.tabulated import Plain, Row, Tabulated, plain_spec, rows_of
 
 Floats = NDArray[np.float64]

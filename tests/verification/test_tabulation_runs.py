@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from release.errors import SpecError
-from release.pipeline import run_release
+from release.street import run_release
 from tests.tabulated import Plain, Tabulated, check_published, plain_spec, run_and_check
 
 NO_WHOLE_NUMBER_NEAR, KNOWN_EXACTLY, TWO_NAMES = 43, 104, 1159

@@ -11,7 +11,7 @@ from dp_release_verify import canonical
 from dp_release_verify.checks import verify
 from dp_release_verify.digests import SUMS, read_folder, sums_text
 from dp_release_verify.verdict import Verdict
-from release.pipeline import run_release
+from release.street import run_release
 from tests.small import Row, Small, query
 from tests.tabulated import Tabulated, plain_spec
 

@@ -14,7 +14,7 @@ import pytest
 from dp_release_verify import canonical
 from dp_release_verify.verdict import NOT_PROVED, OWN_FAULT
 from release.errors import ReleaseError
-from release.pipeline import run_release
+from release.street import run_release
 from tests.street.specs import make_case
 from tests.street.walk import write
 from tests.verifier import made

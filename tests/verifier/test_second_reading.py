@@ -15,7 +15,7 @@ import pytest
 from dp_release_verify import canonical
 from dp_release_verify.verdict import NOT_PROVED
 from release.errors import ReleaseError
-from release.pipeline import run_release
+from release.street import run_release
 from tests.oracles import auditor
 from tests.street.specs import make_case
 from tests.street.walk import write

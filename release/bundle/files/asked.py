@@ -12,15 +12,6 @@ from typing import Any
 
 from dp_release_verify import forms
 from release.exact.losses import LossName
-from release.queries.kinds.binned import BinnedQuery
-from release.queries.kinds.count import CountQuery
-from release.queries.kinds.grid import GridQuery
-from release.queries.kinds.joint import TupleQuery
-from release.queries.kinds.mode import Counted, ModeQuery
-from release.queries.kinds.per_unit import PerUnitQuery
-from release.queries.kinds.quantiles import QuantilesQuery
-from release.queries.kinds.sql import SqlQuery
-from release.queries.kinds.top import TopQuery
 from release.spec.declarations import KeyRange, Privacy, Table
 from release.spec.demands import EQUAL, MEAN_SQUARE, MONOTONE, Demand, demands_of
 from release.spec.expressions.places import (
@@ -112,8 +103,11 @@ def _query(spec: Spec, query: Query, trees: Mapping[str, Any]) -> forms.Query:
     fields = _common(spec, query, trees)
     if query.is_released:
         fields |= _published(query)
+    # The parts of a tuple have the domains.
+    if not query.part_names:
+        fields["domain"] = _domain(query)
     form: Any = forms.QUERIES[query.kind]
-    made: forms.Query = form(**fields, **_own(query))
+    made: forms.Query = form(**fields, **query.asked_fields())
     return made
 
 
@@ -187,45 +181,10 @@ def _demand(demand: Demand) -> forms.Demand:
     return forms.Demand(zero_mean=forms.Nothing())
 
 
-def _own(query: Query) -> dict[str, Any]:
-    """The fields of a kind."""
-    if isinstance(query, TupleQuery):
-        return {"of": list(query.of)}
-    own: dict[str, Any] = {"domain": _domain(query)}
-    match query:
-        case SqlQuery():
-            return own | {"sql": query.sql}
-        case CountQuery() | PerUnitQuery():
-            pass
-        case ModeQuery():
-            own |= {"weight": query.weight, "clamp": query.clamp, "count": _counted(query)}
-        case TopQuery():
-            own |= {"k": query.k, "count": query.count.value, "cell_size": query.cell_size}
-            own |= {"counts": query.counts, "histogram": query.histogram}
-        case QuantilesQuery():
-            clamp = query.clamp if query.bins is None else list(query.binned.row_bounds)
-            own |= {"at": query.at, "clamp": clamp, "cell_size": query.cell_size}
-        case BinnedQuery():
-            clamp = None if query.values is not None else list(query.row_bounds)
-            own |= {"clamp": clamp, "values": query.values, "rank": query.rank}
-        case GridQuery():
-            own |= {"clamp": query.clamp}
-        case _:
-            raise TypeError(f"{query.kind} has no form")
-    return own | {"of": query.of}
-
-
 def _domain(query: Query) -> forms.Domain:
     """The answers, as the spec has them."""
     found: forms.Domain = forms.read(forms.Domain, query.name, query.domain_record())
     return found
-
-
-def _counted(query: ModeQuery) -> str | None:
-    """What a mode counts; nothing where it adds up a weight, or is a part that says nothing."""
-    if query.weight is not None or (query.count is None and not query.is_released):
-        return None
-    return (Counted.UNITS if query.counts_units else Counted.ROWS).value
 
 
 # ---- Tabulations ---------------------------------------------------------------------------------

@@ -17,19 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dp_release_verify.digests import sha256
-from release.budget.ledger import ReleaseCharge, read_ledger
+from release.budget.ledger import read_ledger
 from release.bundle.publish import (
     LEDGER,
+    Forecast,
     check_device,
     check_free,
-    check_reserved,
     is_at_work,
-    needs_profile,
     open_ledger,
 )
 from release.errors import LedgerError, ReleaseError, StorageError
+from release.job import Account, Unpaid
 from release.records.keys.outside import read_key
-from release.spec.load import SpecFile
 
 CHECKED = ".checked"
 """The folder of notes: a file for each spec that was checked, by its digest."""
@@ -77,26 +76,13 @@ class Destination:
         except ReleaseError as error:
             yield error
 
-    def needs_profile(self, scope: str) -> bool:
-        """Whether the rule of a scope of the ledger reads more of a release than its ε and δ."""
-        folder = self.out / LEDGER
-        return self.key is not None and folder.is_dir() and needs_profile(folder, scope)
-
-    def check_charge(self, spec_file: SpecFile, charge: ReleaseCharge) -> None:
-        """Check that the ledger would reserve a charge, if there is one.
-
-        Raises:
-            BudgetError, LedgerError: it would not.
-        """
+    def account(self, release_id: str) -> Account:
+        """What would pay for this release, as it is now; nothing is written."""
         folder = self.out / LEDGER
         # The ledger has the charge of a release that was cut off already.
-        if (
-            self.key is None
-            or not folder.is_dir()
-            or self._work(spec_file.spec.release.id).exists()
-        ):
-            return
-        check_reserved(folder, spec_file, charge)
+        if self.key is None or not folder.is_dir() or self._work(release_id).exists():
+            return Unpaid()
+        return Forecast(folder, release_id)
 
     def note_check(self, spec: Path) -> None:
         """Note that the spec in this file is checked now."""

@@ -250,6 +250,11 @@ class BinnedQuery(StatisticQuery):
             return self.bins.low, self.bins.high
         return self.clamp[0], self.clamp[1]
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        clamp = None if self.values is not None else list(self.row_bounds)
+        return {"of": self.of, "clamp": clamp, "values": self.values, "rank": self.rank}
+
     def sums(self) -> Binned:
         """How its profiles become sums and answers."""
         return Binned(self)

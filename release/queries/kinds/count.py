@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -53,6 +53,15 @@ class CountQuery(DomainQuery, SummedQuery):
     def step_word(self) -> str:
         """Rows, or privacy units."""
         return "rows" if self.of is None else "units"
+
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        return {"of": self.of}
+
+    def counts_again(self, privacy: Privacy) -> bool:
+        """As every question has it."""
+        is_free = any(column not in privacy.fixed for column in self.by)
+        return not self.counts_rows and is_free and privacy.max_cells_per_unit != 1
 
     def sums(self) -> Count:
         """How its profiles become sums and answers."""

@@ -45,6 +45,10 @@ class GridQuery(StatisticQuery):
         """The grid as the possible answers."""
         return Grid(grid=self.grid)
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        return {"of": self.of, "clamp": self.clamp}
+
     def sums(self) -> OnGrid:
         """How its profiles become sums and answers."""
         return OnGrid.of(self)

@@ -58,6 +58,10 @@ class TupleQuery(SummedQuery):
         """Those of the parts."""
         return {"tuple": [part.domain_record() for part in self.parts]}
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        return {"of": list(self.of)}
+
     def sums(self) -> Joint:
         """The sums of the parts, side by side."""
         return Joint(tuple(map(row_sums, self.parts)), self.answers.group)

@@ -128,6 +128,22 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
         spread = doubled_unless_added(most, relation)
         return Scores(self.answers.size, spread, pos, is_swap)
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        # A weight says what is counted, and a part of a tuple may leave it to the tuple.
+        says_count = self.weight is None and (self.count is not None or self.is_released)
+        return {
+            "of": self.of,
+            "weight": self.weight,
+            "clamp": self.clamp,
+            "count": self.counted.value if says_count else None,
+        }
+
+    @property
+    def counted(self) -> Counted:
+        """What is counted for each category."""
+        return Counted.UNITS if self.counts_units else Counted.ROWS
+
     def sums(self) -> Mode:
         """How its profiles become sums and answers."""
         return Mode(self)

@@ -11,7 +11,7 @@ other. With the error rate as loss function, the optimal mechanism is k-ary rand
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -40,6 +40,10 @@ class PerUnitQuery(DomainQuery, SummedQuery):
     def for_units(self) -> bool:
         """Each unit has its own answer."""
         return True
+
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        return {"of": self.of}
 
     def sums(self) -> Mode:
         """A mode over the one row of a unit."""

@@ -88,6 +88,11 @@ class QuantilesQuery(OnStatisticQuery):
             clamp=self.clamp,
         )
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        clamp = self.clamp if self.bins is None else list(self.binned.row_bounds)
+        return {"of": self.of, "at": self.at, "clamp": clamp, "cell_size": self.cell_size}
+
     def sums(self) -> Binned:
         """How its profiles become sums: the rows at or above each candidate."""
         return self.binned.sums()

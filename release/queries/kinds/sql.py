@@ -47,6 +47,10 @@ class SqlQuery(RerunQuery):
         """The statement, which is public."""
         return f"what this SQL statement gives: {self.sql}"
 
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        return {"sql": self.sql}
+
     def rerun(self, tables: Tables, spec_file: SpecFile) -> Rerun:
         """The answers on the table and on every neighbor."""
         return _Statement(tables, spec_file, self).rerun()

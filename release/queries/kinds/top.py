@@ -21,7 +21,7 @@ from release.exact.statistics.top.histogram import Published, largest
 from release.queries.kinds.mode import Counted, Mode, category_type
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.statistics import Counts
-from release.spec.declarations import ColumnType, Relation
+from release.spec.declarations import ColumnType, Privacy, Relation
 from release.spec.domains import Bins
 from release.spec.guarantees import Source
 from release.spec.query import DomainQuery, PlainQuery, spoken
@@ -84,6 +84,21 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def clamp(self) -> list[int] | None:
         """There is no weight to bound."""
         return None
+
+    def asked_fields(self) -> dict[str, Any]:
+        """The fields that this kind has beside those of every question."""
+        return {
+            "of": self.of,
+            "k": self.k,
+            "count": self.count.value,
+            "cell_size": self.cell_size,
+            "counts": self.counts,
+            "histogram": self.histogram,
+        }
+
+    def counts_again(self, privacy: Privacy) -> bool:
+        """As every question has it: the categories of a histogram are cells of one more column."""
+        return self.histogram and self.count is Counted.UNITS
 
     def sums(self) -> Mode:
         """The counts of a mode."""

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from release.cli.main import main
 from release.errors import DataError, SpecError
-from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.spec.contracts.model import ColumnContract
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.tables.duckdb import Tables, raw_table
+from tests.answers import answer, load
 from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 

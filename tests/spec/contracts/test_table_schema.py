@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from release.errors import SpecError
-from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.spec.contracts.model import Contract
 from release.spec.contracts.read import read_contract
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.tables.duckdb import raw_table
+from tests.answers import answer, load
 from tests.small import Small, query
 from tests.spec.contracts.open import opened
 
