@@ -87,12 +87,12 @@ site: .venv/ready
 clean:
 	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/ready: pyproject.toml $(wildcard supply/python*.txt)
+.venv/ready: pyproject.toml dp_release_audit/pyproject.toml research/pyproject.toml $(wildcard supply/python*.txt)
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "Setting up .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(call INSTALL,fast flows dev)
-	@$(PIP) --editable .
+	@$(PIP) --editable . --editable dp_release_audit --editable research
 	@touch $@
 
 # What the demo can do without: a cluster, a database, a browser.

@@ -20,14 +20,14 @@ ROOMS = (
         "analysis",
         "facts",
         "street",
-        "audit",
         "operate",
         "cli",
         "flows",
+        "dp_release_audit",
         "research",
     ),
 )
-ABOVE = ("flows", "research")
+ABOVE = ("flows", "dp_release_audit", "research")
 CELL, NAMES, TOP = 34, 110, 96
 
 

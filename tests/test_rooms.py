@@ -1,8 +1,8 @@
 """The rooms of the package: what imports what, and that names do not collide.
 
 Rooms are listed from the ground up. A module imports from its own room and from those below, also
-inside functions; type annotations are imports too. ``flows`` and ``research`` stand above all of
-them, each for itself.
+inside functions; type annotations are imports too. ``flows``, ``dp_release_audit`` and ``research``
+stand above all of them, each for itself.
 """
 
 from __future__ import annotations
@@ -39,12 +39,11 @@ ROOMS = (
     "job",
     "rehearsal",
     "street",
-    "audit",
     "operate",
     "cli",
     "__main__",
 )
-ABOVE = ("flows", "research")
+ABOVE = ("flows", "dp_release_audit", "research")
 
 
 def name_of(path: Path) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from release.cli import options as opt
 from release.cli.console import echo, print_json, working
+from release.errors import SpecError
 
 MostTables = Annotated[int, typer.Option(min=8, help="About how many tiny tables are answered.")]
 MostRuns = Annotated[int, typer.Option(min=2, help="How many of them are released as a whole.")]
@@ -30,15 +31,26 @@ def audit(
 
     Example: dp-release audit data/persons.yaml
     """
-    from release.audit.audit import AuditOptions
-    from release.audit.audit import audit as audited
-
-    settings = AuditOptions(tables, runs, spark=spark, period=opt.named_period(period))
+    auditing = _auditing()
+    settings = auditing.AuditOptions(tables, runs, spark=spark, period=opt.named_period(period))
     with working("auditing") as display:
-        verdict = audited(spec, settings, display.watch)
+        verdict = auditing.audit(spec, settings, display.watch)
     if as_json:
         print_json(verdict.plain())
     else:
         for line in verdict.lines():
             echo(line)
     raise typer.Exit(verdict.exit_status)
+
+
+def _auditing() -> Any:
+    """The plug-in that audits: a package of its own, which imports this one."""
+    from importlib.metadata import entry_points
+
+    missing = SpecError("audit", "is a package of its own; pip install dp-release-audit")
+    for plug_in in entry_points(group="dp_release.audit"):
+        try:
+            return plug_in.load()
+        except ImportError as error:
+            raise missing from error
+    raise missing

@@ -123,14 +123,15 @@ def _change(name: str, path: Path, old: str, new: str) -> None:
 
 def _child(place: Path, spec: Path, told: Path, most: tuple[int, int]) -> int:
     # Whatever of the package the tests have imported is not the copy.
-    for name in [name for name in sys.modules if name.split(".")[0] == "release"]:
+    ours = ("release", "dp_release_audit")
+    for name in [name for name in sys.modules if name.split(".")[0] in ours]:
         del sys.modules[name]
     sys.path.insert(0, str(place))
     sys.dont_write_bytecode = True
     os.environ["PYTHONPATH"] = str(place)
     status, lines = 3, []
     try:
-        from release.audit.audit import AuditOptions, audit
+        from dp_release_audit.audit import AuditOptions, audit
 
         options = AuditOptions(tables=most[0], runs=most[1], processes=0, is_brief=True)
         verdict = audit(spec, options, lambda finished, total, what: None)

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from dp_release_audit.audit import AuditOptions, audit
+from dp_release_audit.guarantees import Guarantees
+from dp_release_audit.laws import CellLaw, Laws
+from dp_release_audit.losses import CellPair, Composer
+from dp_release_audit.program import Program
+from dp_release_audit.tables import NOTHING, Case, Cases
+from dp_release_audit.verdict import Verdict
+from dp_release_audit.words import Law, Outcome
 from release import rehearsal
-from release.audit.audit import AuditOptions, audit
-from release.audit.guarantees import Guarantees
-from release.audit.laws import CellLaw, Laws
-from release.audit.losses import CellPair, Composer
-from release.audit.program import Program
-from release.audit.tables import NOTHING, Case, Cases
-from release.audit.verdict import Verdict
-from release.audit.words import Law, Outcome
 from release.budget import cost
 from release.queries.read import read_spec
 from release.spec.load import SpecFile

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dp_release_audit.guarantees import Guarantees
+from dp_release_audit.laws import AnyMechanism, CellLaw, Laws, Truth
+from dp_release_audit.program import Answers, Program
+from dp_release_audit.tables import NOTHING, Case, Cases, Row
+from dp_release_audit.verdict import Verdict
+from dp_release_audit.words import Law, Outcome
 from release.at_work import AtWork
-from release.audit.guarantees import Guarantees
-from release.audit.laws import AnyMechanism, CellLaw, Laws, Truth
-from release.audit.program import Answers, Program
-from release.audit.tables import NOTHING, Case, Cases, Row
-from release.audit.verdict import Verdict
-from release.audit.words import Law, Outcome
 from release.budget import cost
 from release.errors import SpecError
 from release.exact.integers.mechanism import IntegerMechanism

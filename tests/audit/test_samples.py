@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from release.audit.audit import AuditOptions, audit
-from release.audit.verdict import Verdict
+from dp_release_audit.audit import AuditOptions, audit
+from dp_release_audit.verdict import Verdict
 from release.spec.periods import parse_period
 from tests.conftest import PROJECT
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from release.audit.words import ExhaustedError, IrregularError, enumerated
+from dp_release_audit.words import ExhaustedError, IrregularError, enumerated
 from release.exact.channel import Channel
 from release.exact.domain import Codes, Group
 from release.exact.integers.mechanism import IntegerMechanism

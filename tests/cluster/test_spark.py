@@ -26,7 +26,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.audit.audit import AuditOptions, audit
+from dp_release_audit.audit import AuditOptions, audit
 from release.errors import DataError, SpecError
 from release.queries.engines import spark
 from release.queries.engines.base import HereTables

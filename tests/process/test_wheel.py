@@ -16,6 +16,7 @@ import venv
 import zipfile
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -62,25 +63,33 @@ installs = pytest.mark.skipif(
 
 
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "MANIFEST.in")
-FOLDERS = ("release", "dp_release_verify", "flows", "research", "data", "schemas")
+FOLDERS = ("release", "dp_release_verify", "flows", "data", "schemas")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of what the repository holds."""
-    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in FILES:
-        shutil.copy(PROJECT / name, source / name)
-    for name in FOLDERS:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(PROJECT / name, source / name, ignore=ignored)
+def built(source: Path, made: Path) -> Path:
+    """The wheel of a folder, which the build writes into."""
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", made)
     done = called(*pip, source, cwd=made)
     if "No matching distribution found for setuptools" in done.stderr:
         pytest.skip("needs an index of packages: a build asks for setuptools")
     assert done.returncode == 0, done.stderr
-    (built,) = made.glob("*.whl")
-    return built
+    (found,) = made.glob("*.whl")
+    return found
+
+
+def copied(name: str, place: Path) -> None:
+    shutil.copytree(PROJECT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy of what the repository holds."""
+    source = tmp_path_factory.mktemp("source")
+    for name in FILES:
+        shutil.copy(PROJECT / name, source / name)
+    for name in FOLDERS:
+        copied(name, source)
+    return built(source, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +103,7 @@ def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             python, "-c", "import site; print(site.getsitepackages()[0])", cwd=place
         ).stdout.strip()
     )
-    target = ("--target", own, "--no-deps", "--no-index", "--quiet")
-    done = called(sys.executable, "-m", "pip", "install", *target, wheel, cwd=place)
-    assert done.returncode == 0, done.stderr
+    install(wheel, own)
     # A path of a .pth file comes after the wheel, and its own .pth files do not count.
     (own / "libraries.pth").write_text(sysconfig.get_path("purelib"), "utf-8")
     (own / "sitecustomize.py").write_text(BLOCKING, "utf-8")
@@ -105,9 +112,17 @@ def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 BLOCKING = """
 import os, sys
+sys.path[:0] = filter(None, [os.environ.get("BESIDE")])
 for name in filter(None, os.environ.get("BLOCKED", "").split(",")):
     sys.modules[name] = None
 """
+
+
+def install(wheel: Path, packages: Path) -> None:
+    """Put a wheel beside others."""
+    target = ("--target", packages, "--no-deps", "--no-index", "--quiet")
+    done = called(sys.executable, "-m", "pip", "install", *target, wheel, cwd=packages)
+    assert done.returncode == 0, done.stderr
 
 
 def metadata(wheel: Path) -> Message:
@@ -122,7 +137,6 @@ def test_the_wheel_has_its_commands(wheel: Path) -> None:
         text = archive.read(name).decode()
     assert "dp-release = release.cli.main:process" in text
     assert "dp-release-verify = dp_release_verify.__main__:command" in text
-    assert "dp-release-reproduce = research.__main__:run" in text
 
 
 def test_the_wheel_says_what_it_is(wheel: Path) -> None:
@@ -159,7 +173,8 @@ def test_the_samples_and_the_schemas_are_inside(wheel: Path) -> None:
         names = {Path(name).name for name in inside}
         assert {"ami.yaml", "persons.parquet", "spec.schema.json", "persons.yaml"} <= names
         assert sum(archive.getinfo(name).file_size for name in inside) < 800_000
-        assert not [name for name in archive.namelist() if name.startswith(("supply", "tests"))]
+        others = ("supply", "tests", "research", "dp_release_audit")
+        assert not [name for name in archive.namelist() if name.startswith(others)]
 
 
 def test_a_wheel_and_a_checkout_have_the_same_sources(
@@ -194,21 +209,48 @@ print(json.loads((schemas / "spec.schema.json").read_text("utf-8"))["$schema"])
     assert found == "https://json-schema.org/draft/2020-12/schema\n"
 
 
-def test_the_figures_are_drawn_from_the_wheel_alone(alone: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def beside(alone: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A path of Python with the packages that stand beside the product's."""
+    packages = tmp_path_factory.mktemp("beside")
+    for name in ("dp_release_audit", "research"):
+        source = tmp_path_factory.mktemp("source")
+        copied(name, source)
+        install(built(source / name, tmp_path_factory.mktemp("wheel")), packages)
+    return str(packages)
+
+
+def test_the_figures_are_drawn_by_a_package_of_their_own(
+    alone: Path, beside: str, tmp_path: Path
+) -> None:
     """The list without matplotlib; a sheet, and one of a sample, with it; results as data."""
-    listed = called(alone, "-m", "research", "--list", cwd=tmp_path, BLOCKED="matplotlib,scipy")
+    here: dict[str, Any] = {"cwd": tmp_path, "BESIDE": beside}
+    listed = called(alone, "-m", "research", "--list", BLOCKED="matplotlib,scipy", **here)
     assert listed.returncode == 0, listed.stderr
     assert {"kadam-05", "beyond-large"} <= set(listed.stdout.split())
     program = "from research.__main__ import run; run()"
     names = ("kadam-13", "kadam-14")
-    drawn = called(alone, "-c", program, *names, "--jobs", "1", "--out", "o", cwd=tmp_path)
+    drawn = called(alone, "-c", program, *names, "--jobs", "1", "--out", "o", **here)
     assert drawn.returncode == 0, drawn.stderr
     made = {path.name for path in (tmp_path / "o").iterdir()}
     assert made >= {"index.md", "contact-sheet.png", "kadam-13.png", "kadam-14.csv"}
     assert "## What holds" in (tmp_path / "o" / "index.md").read_text("utf-8")
-    missing = called(alone, "-m", "research", "kadam-13", cwd=tmp_path, BLOCKED="matplotlib")
+    missing = called(alone, "-m", "research", "kadam-13", BLOCKED="matplotlib", **here)
     assert missing.returncode == 2
     assert missing.stderr == "error: drawing needs matplotlib; pip install matplotlib\n"
+
+
+def test_the_audit_is_a_package_of_its_own(alone: Path, beside: str, tmp_path: Path) -> None:
+    spec = Small(ROWS, [query("count", sensitivity="global")]).write(tmp_path)
+    words = ("-m", "release", "audit", spec, "--tables", "8", "--runs", "2")
+    missing = called(alone, *words, cwd=tmp_path)
+    assert missing.returncode == 2
+    assert missing.stderr.splitlines()[-1] == (
+        "error: audit: is a package of its own; pip install dp-release-audit"
+    )
+    done = called(alone, *words, cwd=tmp_path, BESIDE=beside)
+    assert done.returncode == 0, done.stderr
+    assert "held" in done.stdout
 
 
 RUN = "-m release run data/ami.yaml --out o"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from release.audit.tables import Case, Held
+from dp_release_audit.tables import Case, Held
 from release.spec.contracts.model import Contract
 from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile

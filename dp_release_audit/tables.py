@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from typing import TypeAlias
 
-from release.audit.values import Columns, Value, any_value, values_of
+from dp_release_audit.values import Columns, Value, any_value, values_of
 from release.spec.declarations import Relation
 from release.spec.load import SpecFile
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from dp_release_audit.program import Answers, Program, Seen, truth_of
+from dp_release_audit.storing import FORMS, case_lines
+from dp_release_audit.tables import Case
+from dp_release_audit.verdict import Finding, Verdict
+from dp_release_audit.words import Stream
 from release.at_work import AtWork
-from release.audit.program import Answers, Program, Seen, truth_of
-from release.audit.storing import FORMS, case_lines
-from release.audit.tables import Case
-from release.audit.verdict import Finding, Verdict
-from release.audit.words import Stream
 from release.errors import ReleaseError
 from release.exact.domain import Codes
 

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from release.audit.laws import CellLaw
-from release.audit.words import Law, Outcome
+from dp_release_audit.laws import CellLaw
+from dp_release_audit.words import Law, Outcome
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 

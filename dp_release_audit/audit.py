@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from release.audit.alike import change_words, compare_nobody, compare_runs
-from release.audit.guarantees import Guarantees
-from release.audit.laws import Laws
-from release.audit.ledgers import spend_ledgers
-from release.audit.program import Answers, Program, Seen
-from release.audit.storing import case_lines, write_spec, write_tables
-from release.audit.tables import NOTHING, Case, Cases
-from release.audit.verdict import Finding, Verdict
+from dp_release_audit.alike import change_words, compare_nobody, compare_runs
+from dp_release_audit.guarantees import Guarantees
+from dp_release_audit.laws import Laws
+from dp_release_audit.ledgers import spend_ledgers
+from dp_release_audit.program import Answers, Program, Seen
+from dp_release_audit.storing import case_lines, write_spec, write_tables
+from dp_release_audit.tables import NOTHING, Case, Cases
+from dp_release_audit.verdict import Finding, Verdict
 from release.budget.cost import Charges
 from release.errors import BudgetError, DesignError, ReleaseError, SpecError
 from release.exact.domain import Codes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from release.at_work import AtWork
-from release.audit.laws import (
+from dp_release_audit.laws import (
     DRAWS,
     DRAWS_ALONE,
     Laws,
@@ -13,11 +12,12 @@ from release.audit.laws import (
     UnmeasuredError,
     WrongDrawError,
 )
-from release.audit.losses import CellPair, Composer, Together
-from release.audit.program import Answers
-from release.audit.storing import case_lines
-from release.audit.tables import Case, Cases
-from release.audit.verdict import Finding, Verdict
+from dp_release_audit.losses import CellPair, Composer, Together
+from dp_release_audit.program import Answers
+from dp_release_audit.storing import case_lines
+from dp_release_audit.tables import Case, Cases
+from dp_release_audit.verdict import Finding, Verdict
+from release.at_work import AtWork
 from release.budget.cost import Charge, Charges
 from release.spec.load import SpecFile
 

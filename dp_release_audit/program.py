@@ -23,11 +23,11 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from dp_release_audit.elsewhere import noting
+from dp_release_audit.storing import emptied, rewritten, write_spec, write_tables
+from dp_release_audit.tables import Case
+from dp_release_audit.words import Stream
 from release.at_work import AtWork
-from release.audit.elsewhere import noting
-from release.audit.storing import emptied, rewritten, write_spec, write_tables
-from release.audit.tables import Case
-from release.audit.words import Stream
 from release.budget.cost import Charges
 from release.budget.ledger import ScopeCap, create_ledger
 from release.errors import BudgetError, ReleaseError

@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from release.at_work import Answered, AtWork
-from release.audit.words import (
+from dp_release_audit.words import (
     Drawing,
     ExhaustedError,
     IrregularError,
@@ -23,6 +22,7 @@ from release.audit.words import (
     Stream,
     enumerated,
 )
+from release.at_work import Answered, AtWork
 from release.exact.domain import Codes
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise

@@ -9,9 +9,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from release.audit.program import Program
-from release.audit.tables import Case
-from release.audit.verdict import Finding, Verdict
+from dp_release_audit.program import Program
+from dp_release_audit.tables import Case
+from dp_release_audit.verdict import Finding, Verdict
 from release.budget.cost import Charges
 from release.budget.ledger import ScopeCap
 from release.errors import ReleaseError
