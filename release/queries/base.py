@@ -47,9 +47,11 @@ class Kind(Protocol):
         """The number of integers in a profile."""
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
-        """Write one cell's contributions into zeroed ``profiles``.
+        """Write one cell's contributions into zeroed ``profiles``: linear in totals and rows.
 
-        ``total`` is the aggregate :attr:`unit_sql`, ``rows`` the number of rows.
+        ``total`` is the aggregate :attr:`unit_sql`, ``rows`` the number of rows. The sums of a cell
+        are filled from the totals and rows of all its units, added up: what compares, or takes a
+        maximum, belongs in :meth:`decide` or in the SQL of a row.
         """
 
     def decide(self, sums: Profiles) -> Codes:
@@ -66,6 +68,8 @@ class Kind(Protocol):
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """The signed steps by which a unit can move the code in any table, 0 included.
+
+        The guarantee rests on it; the module of a kind says why it holds.
 
         Under ``add_remove`` those of a unit that comes in (leaving gives the negatives), else those
         of a unit that is replaced. On a domain without an order, modulo its size.

@@ -1,8 +1,8 @@
 """The kinds of query that a spec can name: the registry.
 
-A kind is added by one file and one entry of :data:`KINDS` (CONTRIBUTING.md, "your first query
-kind"). An entry names the places of the kind's models instead of importing them, because they lie
-in :mod:`release.queries`, above this room.
+A kind is added by one file and one entry of :data:`KINDS` (docs/design/extending.md). An entry
+names the places of the kind's models instead of importing them, because they lie in
+:mod:`release.queries`, above this room.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The mechanisms that a spec can name: the registry of mechanism families and baselines.
 
-A mechanism is added by one file and one entry of :data:`MECHANISMS` (CONTRIBUTING.md, "your first
-mechanism"). The entry says where the mechanism lies instead of importing it: reading a spec loads
-no solver, and verifying a release loads no module that designs.
+A mechanism is added by one file and one entry of :data:`MECHANISMS` (docs/design/extending.md).
+The entry says where the mechanism lies instead of importing it: reading a spec loads no solver,
+and verifying a release loads no module that designs.
 """
 
 from __future__ import annotations

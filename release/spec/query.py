@@ -48,7 +48,7 @@ class Query(Model):
     """A query of any kind: the fields that all kinds share, and what a kind has to define.
 
     A kind is a subclass in :mod:`release.queries`, registered in :mod:`release.spec.kinds`
-    (CONTRIBUTING.md, "your first query kind"). The members with a body hold for most kinds; a kind
+    (docs/design/extending.md). The members with a body hold for most kinds; a kind
     overrides the others.
     """
 
