@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
-from operator import neg
 from typing import TypeAlias
 
 import numpy as np
@@ -64,7 +63,7 @@ class Group:
 
     def negative(self, shift: Shift) -> Shift:
         """The inverse of ``shift``."""
-        return self.normal(tuple(map(neg, shift)))
+        return self.normal(tuple(-step for step in shift))
 
     def element(self, shift: Shift) -> int:
         """The number of an element, row-major."""
@@ -85,7 +84,7 @@ class Group:
         """For each element η, in order, the number of η + ``shift``; shape ``(size,)``."""
         grid = np.arange(self.size, dtype=np.int64).reshape(self.moduli)
         # Rolled back by the shift, each place of the grid holds the number that lies ahead of it.
-        back = tuple(map(neg, self.normal(shift)))
+        back = tuple(-step for step in self.normal(shift))
         return np.roll(grid, back, axis=tuple(range(len(self.moduli)))).reshape(-1)
 
     def negatives(self) -> Codes:

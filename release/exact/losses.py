@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import lcm
-from operator import mul
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.numbers import (
     common_denominator,
+    dot,
     exact_tuple,
     member,
     over_one_denominator,
@@ -93,7 +93,7 @@ class Loss(_Costs):
     def of(self, pmf: Pmf) -> Fraction:
         """The expected loss of ``pmf``, exactly."""
         # Python integers: a cost times a weight overflows 64 bits.
-        weighted = sum(map(mul, self.numerators.tolist(), pmf.weights.tolist()))
+        weighted = dot(self.numerators.tolist(), pmf.weights.tolist())
         return Fraction(weighted, self.denominator * pmf.total)
 
     @property
@@ -343,7 +343,7 @@ def probability_within(pmf: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -
     for part in parts:
         own = _share_within(part.topology, part.size, radius)
         share = np.multiply.outer(share, own).reshape(-1)
-    weighted = sum(map(mul, share.tolist(), pmf.weights.tolist()))
+    weighted = dot(share.tolist(), pmf.weights.tolist())
     return Fraction(weighted, JointDomain(parts).size * pmf.total)
 
 

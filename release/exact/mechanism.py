@@ -17,7 +17,6 @@ from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import partial
-from operator import mul
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -224,7 +223,9 @@ class Mechanism(ABC):
             return self.worst_loss(loss.plain, domain)[1]
         if loss.prior is None:
             return self.expected_loss(loss, domain)
-        return sum(map(mul, loss.prior, self._expected_losses(loss, domain)), Fraction(0))
+        losses = self._expected_losses(loss, domain)
+        weighted = (share * own for share, own in zip(loss.prior, losses, strict=True))
+        return sum(weighted, Fraction(0))
 
     def chance_within(self, domain: Domain, radius: int) -> Fraction:
         """The chance, under the uniform prior, that each part is at most ``radius`` codes off."""

@@ -148,6 +148,11 @@ def least_enough(is_enough: Callable[[int], bool]) -> int:
     return high
 
 
+def dot(one: Iterable[int], two: Iterable[int]) -> int:
+    """The sum of the products of two sequences of one length."""
+    return sum(left * right for left, right in zip(one, two, strict=True))
+
+
 def sum_to(last: int) -> int:
     """1 + 2 + … + ``last``."""
     return last * (last + 1) // 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 from release.budget.cost import Charge
@@ -125,7 +124,7 @@ def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
             name, mechanism, request.sensitivity, request.guarantee, unit
         )
     if len(losses) > 1:
-        in_order = sorted(losses, key=itemgetter(1))
+        in_order = sorted(losses, key=lambda loss: loss[1])
         losses_picture = losses_svg(name, request.loss.plain_name, in_order)
     return {
         "name": planned.query.name,

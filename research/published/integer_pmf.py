@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from operator import itemgetter
 
 from release.exact.domain import Codes, Group
 from release.exact.pmf import Pmf
@@ -243,7 +242,7 @@ def _largest_ratio(pmf: IntegerPmf, most: int, inside: range | None) -> Fraction
     _check_most(most)
     largest = Fraction(1)
     for shift in range(-most, most + 1):
-        window = map(itemgetter(0), pmf._window(shift))
+        window = (noise for noise, _ in pmf._window(shift))
         for noise in window if inside is None else inside:
             here, there = pmf.mass(noise), pmf.mass(noise + shift)
             if here > largest * there:

@@ -183,13 +183,12 @@ def _key_columns(opened: OpenTabulation, named: NamedMargin) -> list[str]:
 def _keys(opened: OpenTabulation, named: NamedMargin) -> Iterator[list[str]]:
     """The areas and labels of each row, in the order of the file."""
     level = named.level
-    columns: list[Iterator[str]] = []
+    columns: list[Sequence[str]] = []
     for upper in _upper_levels(opened, level):
         names = opened.named.names[upper]
-        # Lazily: a page shows the first rows of thousands.
         places = opened.named.places(level, upper).tolist()
-        columns.append(map(names.__getitem__, places))
-    columns.append(iter(opened.named.names[level]))
+        columns.append([names[place] for place in places])
+    columns.append(opened.named.names[level])
     for areas in zip(*columns, strict=True):
         for labels in product(*opened.labels(named.names)):
             yield [*areas, *labels]

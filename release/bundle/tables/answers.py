@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ def released_bytes(
     outcomes = outcomes.reshape(len(keys), -1)
     columns = []
     for place, column in enumerate(query.by):
-        texts = list(map(itemgetter(place), keys))
+        texts = [key[place] for key in keys]
         columns.append(_key_column(texts, schema.field(column).type))
     coordinates = query.answer_codes(outcomes)
     for name, part, codes in zip(query.columns, query.column_domains, coordinates, strict=True):

@@ -18,7 +18,6 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, pairwise
 from math import ceil
-from operator import itemgetter, lt, sub
 
 from release.exact.composition.distribution import UNIT, LossDistribution
 from release.exact.numbers import MAX_EPSILON, common_denominator, exp_bounds
@@ -51,7 +50,7 @@ class Profile:
             raise ValueError(f"the step of a profile is above 0 and at most {MAX_EPSILON}")
         if not self.values or not 0 <= self.values[-1] <= self.values[0] <= UNIT:
             raise ValueError("a profile has values between 0 and 1")
-        if any(map(lt, self.values, self.values[1:])):
+        if any(value < after for value, after in pairwise(self.values)):
             raise ValueError("the values of a profile never rise")
 
     def shortened(self) -> Profile:
@@ -80,7 +79,7 @@ class Profile:
             return LossDistribution(self.step, Fraction(0), (UNIT - above,), above)
         low, high = exp_bounds(self.step)
         below = 1 / high, 1 / low
-        falls = list(map(sub, self.values, self.values[1:]))
+        falls = [value - after for value, after in pairwise(self.values)]
         # After the last loss the curve is constant.
         falls.append(0)
         upper = []
@@ -233,7 +232,7 @@ def _ranked(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     positive = [pair for pair in pairs if pair[0] > 0]
     # Two ratios differ by at least one over the product of their denominators, so that they differ
     # by 1 or more after this shift: whole numbers compare them.
-    shift = 2 * max(map(itemgetter(1), positive), default=0).bit_length()
+    shift = 2 * max((mass for _, mass in positive), default=0).bit_length()
 
     def falling(pair: tuple[int, int]) -> tuple[bool, int]:
         heavy, light = pair

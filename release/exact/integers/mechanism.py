@@ -15,7 +15,6 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import pairwise
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -378,7 +377,7 @@ class IntegerMechanism(Mechanism):
 
 
 def _added(first: list[int], second: list[int]) -> list[int]:
-    return list(map(add, first, second))
+    return [one + two for one, two in zip(first, second, strict=True)]
 
 
 def _after_clamping(deltas: Deltas) -> Deltas:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import lcm, prod
-from operator import ge
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -182,7 +181,7 @@ class Frame:
         chosen = []
         for component in self.components():
             # Deviations within a class are seen by margins alone that keep the attribute whole.
-            if all(map(ge, keeps, component)):
+            if all(kept >= own for kept, own in zip(keeps, component, strict=True)):
                 chosen.append(component)
         return chosen
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import neg
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Span:
         pivot = list(map(bool, rest)).index(True)
         lead = rest[pivot]
         # The rest is the row less a combination of the basis, so its coordinates are these.
-        own = _scaled([*map(neg, coordinates), Fraction(1)], 1 / lead)
+        own = _scaled([*(-coordinate for coordinate in coordinates), Fraction(1)], 1 / lead)
         for _, _, combination in self._echelon:
             combination.append(Fraction(0))
         self._echelon.append((pivot, _scaled(rest, 1 / lead), own))

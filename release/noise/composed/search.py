@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import itemgetter
 
 import numpy as np
 
@@ -262,12 +261,12 @@ def _moved(parts: list[Part], cap: Cap, move: Move, width: float) -> list[Part]:
     here = objective(parts, cap)
     up, down = tried(width), tried(-width)
     # By the value alone: parts have no order, and a tie would compare them.
-    best = min((here, parts), up, down, key=itemgetter(0))
+    best = min((here, parts), up, down, key=lambda one: one[0])
     bend = up[0] + down[0] - 2 * here
     # Where the parabola opens downwards its vertex is the highest point.
     if bend > 0:
         by = width * max(-2.0, min(2.0, (down[0] - up[0]) / (2 * bend)))
-        best = min(best, tried(by), key=itemgetter(0))
+        best = min(best, tried(by), key=lambda one: one[0])
     return best[1]
 
 

@@ -16,13 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from operator import mul
 
 import numpy as np
 
 from release.exact.domain import Codes, Group
 from release.exact.losses import Loss
-from release.exact.numbers import exp_bounds
+from release.exact.numbers import dot, exp_bounds
 from release.exact.pmf import DEFAULT_BITS, Pmf
 from release.exact.sensitivity import Sensitivity
 
@@ -55,7 +54,7 @@ def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:
     counts = np.bincount(steps[steps >= 0], minlength=depth + 1).tolist()
 
     def sum_from(mode: int) -> int:
-        return sum(map(mul, counts, falling(mode, depth, ratio)))
+        return dot(counts, falling(mode, depth, ratio))
 
     # Invariant of the bisection: sum_from(low) < total ≤ sum_from(mode).
     low, mode = 0, total

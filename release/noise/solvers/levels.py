@@ -24,13 +24,12 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from operator import mul, neg
 from typing import Any
 
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.numbers import exp_bounds
+from release.exact.numbers import dot, exp_bounds
 from release.exact.pmf import DEFAULT_BITS, Pmf
 from release.noise.solvers.closed_form import falling, level_sum
 from release.noise.solvers.problem import Problem
@@ -79,8 +78,8 @@ def solve_levels(problem: Problem, work: Work, gap: Fraction) -> LevelSolution:
     masses = masses_of_levels(epsilon, 4096)
     # Levels whose mass is above δ·t cannot be given up (t ≤ S of the pure pmf), and levels whose
     # mass is below a unit are all the same to the program. Masses fall, so both are bisections.
-    fixed = bisect_left(masses, -delta * longest, key=neg)
-    visible = bisect_right(masses, -Fraction(1, _SCALE), key=neg)
+    fixed = bisect_left(masses, -delta * longest, key=lambda value: -value)
+    visible = bisect_right(masses, -Fraction(1, _SCALE), key=lambda value: -value)
     depth = fixed + 3
     # Invariant: best is feasible, and no pmf of the group has f(0) above highest.
     while not work.is_over:
@@ -250,9 +249,9 @@ def pmf_of_levels(problem: Problem, levels: Codes) -> Pmf:
 
     def fits(mode: int) -> bool:
         rungs = falling(mode, depth, ratio)
-        if sum(map(mul, counts, rungs)) > total:
+        if dot(counts, rungs) > total:
             return False
-        return all(sum(map(mul, row, rungs)) <= cap for row in rows)
+        return all(dot(row, rungs) <= cap for row in rows)
 
     # Invariant of the bisection: low fits, high does not.
     low, high = 0, total + 1
@@ -269,7 +268,7 @@ def pmf_of_levels(problem: Problem, levels: Codes) -> Pmf:
 def _settled(mode: int, depth: int, ratio: Fraction) -> int:
     """A level from which on all weights are alike, for this mode and every smaller one."""
     rungs = falling(mode, depth, ratio)
-    return bisect_left(rungs, -rungs[-1], key=neg)
+    return bisect_left(rungs, -rungs[-1], key=lambda value: -value)
 
 
 def _folded(counts: Codes, depth: int) -> list[int]:
@@ -293,7 +292,7 @@ def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[Codes]:
 def _raise_floor(weights: Codes, total: int) -> Codes:
     """max(weights, c) with the c for which the sum is ``total``; single units to the lowest."""
     distinct, counts = map(np.ndarray.tolist, np.unique(weights, return_counts=True))
-    missing = total - sum(map(mul, distinct, counts))
+    missing = total - dot(distinct, counts)
     raised, floor = 0, 0
     # Invariant: raising the ``raised`` lowest weights to ``floor`` has been paid for.
     for weight, count in zip(distinct, counts, strict=True):

@@ -32,7 +32,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -240,7 +239,7 @@ class SparkTables:
         except Exception as error:
             # ``from None``: Spark's message holds the traceback of a task, which quotes values.
             raise DataError(f"tables: {_reason(error)}") from None
-        results.sort(key=itemgetter(0, 1))
+        results.sort(key=lambda result: result[:2])
         for label, name, content in results:
             if label == "error":
                 raise _ERRORS.get(name, DataError)(content.decode("utf-8"))

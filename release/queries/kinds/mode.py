@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import pos
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -126,7 +125,7 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
         is_counted = self.weight is None and rows == 1
         is_swap = is_counted and relation is not Relation.ADD_REMOVE
         spread = doubled_unless_added(most, relation)
-        return Scores(self.answers.size, spread, pos, is_swap)
+        return Scores(self.answers.size, spread, np.positive, is_swap)
 
     def asked_fields(self) -> dict[str, Any]:
         """The fields that this kind has beside those of every question."""

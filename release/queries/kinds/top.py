@@ -9,7 +9,6 @@ a whole, or peeled off one by one; declared sizes decide, or the spec does (docs
 
 from __future__ import annotations
 
-from operator import pos
 from typing import Any, Literal
 
 import numpy as np
@@ -110,7 +109,9 @@ class TopQuery(DomainQuery, OnStatisticQuery):
         # Rows are steps of one category each, whose ranges add up as those of one category do.
         touched, weight = (min(rows, size), 1) if self.counts_units else (1, rows)
         bounds = CountBounds(size, touched, weight, relation is not Relation.ADD_REMOVE)
-        return Counts(size, bounds.norm, pos, bounds, self.k, self.cell_size, self.published)
+        return Counts(
+            size, bounds.norm, np.positive, bounds, self.k, self.cell_size, self.published
+        )
 
     @property
     def published(self) -> Published:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from operator import getitem
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +103,7 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
         for place, label in enumerate(labels):
             if label not in places[place]:
                 raise SpecError(at, unknown_name(label, axes[place]))
-        cell = tuple(map(getitem, places, labels))
+        cell = tuple(of[label] for of, label in zip(places, labels, strict=True))
         if numbers[cell] >= 0:
             raise SpecError(at, "the cell has a number already; keep one")
         numbers[cell] = _count(at, count)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import neg
 
 import numpy as np
 
@@ -60,7 +59,7 @@ def search_profiles(problem: Problem, start: Pmf, work: Work, gap: Fraction) -> 
     masses = masses_of_levels(problem.guarantee.epsilon, 512)
     longest = 1 / best.mass(0)
     # t ≤ longest for the best pmf, so no level that is heavier than δ·longest gives anything up.
-    fixed = bisect_left(masses, -delta * longest, key=neg)
+    fixed = bisect_left(masses, -delta * longest, key=lambda mass: -mass)
     depth, price, farthest = fixed + 3, UNIT, int(problem.steps.max()) + 1
     while depth <= len(masses):
         line = line_of(problem.sensitivity, problem.steps, delta, masses[:depth], fixed)
