@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import duckdb
 import numpy as np
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from release.errors import DataError, SpecError
 from release.spec.contracts.model import OnViolation
-from release.spec.declarations import ColumnType, Table
+from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
 from release.spec.expressions.parse import parse_expression
@@ -36,27 +36,16 @@ from release.spec.expressions.places import derived_tree, usable_columns
 from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
 from release.tables.columns import number_column, numbers_of, repeated_hashes, text_column
+from release.tables.formats.base import Incoming, Source
+from release.tables.formats.duckdb_file import DuckDbFile, check_stored, database, relation_of
+from release.tables.formats.parquet import Parquet, read_parquet
 from release.tables.lines import UNREADABLE
 from release.tables.normal import faults_sql, normal_sql
 from release.tables.schemas import (
     SQL_TYPES,
     check_relation,
-    computed_column,
-    computed_relation,
 )
-from release.tables.sources import (
-    Format,
-    Source,
-    check_unchanged,
-    database,
-    exported,
-    fetched,
-    find_sources,
-    read_csv,
-    read_parquet,
-    stamps_of,
-)
-from release.tables.sqlite import read_sqlite
+from release.tables.sources import check_unchanged, fetched, find_sources, stamps_of
 
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -82,8 +71,6 @@ class Engine:
     threads: int | None = None
     spark: str | None = None
 
-
-Incoming: TypeAlias = pa.Table | pa.RecordBatchReader
 
 _AS_WRITTEN = {"disabled_optimizers": "join_order,build_side_probe_side"}
 """So that rows in passing are looked up in the key sets: the engine cannot count the rows of a
@@ -149,12 +136,12 @@ class Tables:
         sources = {} if batches_of is not None else find_sources(spec_file)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
-            sources = exported(spec_file, sources, self._scratch)
+            sources = fetched(spec_file, sources, self._scratch)
             self._sources = sources
             # Taken before the first read, so that a later change cannot go unnoticed.
             self._stamps = stamps_of(sources)
             for name, source in sources.items():
-                if source.format is Format.PARQUET and _is_read_once(spec_file):
+                if isinstance(source.format, Parquet) and _is_read_once(spec_file):
                     self._uncopied = name
             more = {} if self._uncopied is None else _AS_WRITTEN
             self.connection = _open(sources, self._scratch, engine or Engine(), more)
@@ -187,8 +174,8 @@ class Tables:
 
     def _load(self, name: str, source: Source) -> None:
         table = self._spec_file.spec.tables[name]
-        if source.format is Format.DUCKDB:
-            relation = f"{database(name)}.{identifier(table.relation or '')}"
+        if isinstance(source.format, DuckDbFile):
+            relation = relation_of(name, table)
             check_stored(name, table, self.connection)
             check_relation(name, table.columns, self._stored(relation), "the relation")
             self._in_place[name] = relation
@@ -198,12 +185,7 @@ class Tables:
                 )
             self._enforce(name)
             return
-        if source.format is Format.PARQUET:
-            self._read_again[name] = partial(read_parquet, name, table, source)
-        elif source.format is Format.CSV:
-            self._read_again[name] = partial(read_csv, name, table, fetched(source, self._scratch))
-        else:
-            self._read_again[name] = partial(read_sqlite, name, table, source.files[0])
+        self._read_again[name] = partial(source.format.read, name, table, source, self._scratch)
         if name != self._uncopied:
             self._copy(name, self._read_again[name]())
 
@@ -521,29 +503,6 @@ class Tables:
         return table
 
 
-def check_stored(name: str, table: Table, connection: duckdb.DuckDBPyConnection) -> None:
-    """Check that the relation of an attached database file is stored, and not computed.
-
-    Raises:
-        SpecError: there is none, or it is a view, or a declared column is generated.
-    """
-    relation = table.relation or ""
-    named = "database_name = ? AND schema_name = 'main' AND lower({}) = lower(?)"
-
-    def described(catalog: str, kind: str, what: str) -> list[tuple[str]]:
-        query = f"SELECT {what} FROM {catalog}() WHERE {named.format(kind)}"
-        return connection.execute(query, [f"file {name}", relation]).fetchall()
-
-    if described("duckdb_views", "view_name", "view_name"):
-        raise computed_relation(name, relation)
-    if not described("duckdb_tables", "table_name", "table_name"):
-        raise SpecError(f"tables.{name}.relation", f"{relation!r} is no table of the file")
-    generated = "CASE WHEN is_generated THEN column_name END"
-    for (column,) in described("duckdb_columns", "table_name", generated):
-        if column in table.columns:
-            raise computed_column(name, column)
-
-
 def given_table(name: str) -> str:
     """The SQL name of a table under its declared types, before its contract."""
     return identifier(f"given {name}")
@@ -587,7 +546,7 @@ def _open(
         ) from error
     folders = {scratch}
     for name, source in sources.items():
-        if source.format is Format.DUCKDB:
+        if isinstance(source.format, DuckDbFile):
             path = literal(str(source.files[0]))
             folders.add(source.files[0].parent)
             with _engine_errors(f"tables.{name}.path"):

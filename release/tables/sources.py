@@ -10,88 +10,27 @@ the same in a store (:mod:`release.records.stores`), except for database files. 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from release.errors import DataError, SpecError
-from release.records.stores import Store, is_uri, open_store
+from release.records.stores import is_uri, open_store
 from release.spec.declarations import Table
-from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.tables.columns import (
-    ascii_of,
-    number_of,
-    stored_strings,
-    text_column,
-    with_ascii,
-)
-from release.tables.lines import read_lines
-from release.tables.parquet import check_parquet, parquet_dataset, partition_values
-from release.tables.postgresql import check_place, export_tables, is_postgresql
-from release.tables.schemas import read_header
-from release.tables.sqlite import is_sqlite
+from release.tables.formats.base import Format, Source
+from release.tables.formats.csv_files import Csv
+from release.tables.formats.duckdb_file import DuckDbFile
+from release.tables.formats.parquet import Parquet
+from release.tables.formats.postgresql import PostgreSql, check_place, is_postgresql
+from release.tables.formats.sqlite import Sqlite, is_sqlite
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-    from pyarrow.fs import FileSystem
+FORMATS: tuple[Format, ...] = (Parquet(), Csv())
+"""The formats of files, of which a table may have many."""
 
-
-class Format(Enum):
-    """The storage format of a table."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    DUCKDB = "duckdb"
-    SQLITE = "sqlite"
-    POSTGRESQL = "postgresql"
-
-
-_ENDINGS = {".parquet": Format.PARQUET, ".csv": Format.CSV}
-_MOST_AHEAD = 16
-"""Batches of a file that are read before they are copied, at most."""
-
-_DATABASES = {".duckdb", ".db", ".ddb", ".sqlite", ".sqlite3"}
-
-
-@dataclass(frozen=True)
-class Source:
-    """The files of one table, all of one format, in the order of their names.
-
-    ``partitions`` are the columns in the names of folders below ``root``. With a ``store`` the
-    files are in that store, else on this machine.
-    """
-
-    files: tuple[Path, ...]
-    format: Format
-    root: Path
-    partitions: tuple[str, ...] = ()
-    store: Store | None = None
-
-    @property
-    def filesystem(self) -> FileSystem | None:
-        """The file system of the store."""
-        return None if self.store is None else self.store.filesystem
-
-    def stamps(self) -> list[tuple[int, int, int]]:
-        """Inode, size and time of each file, which differ once a file is written or replaced."""
-        if self.store is not None:
-            return self.store.stamps(map(str, self.files))
-        stamps = []
-        try:
-            for file in self.files:
-                # SQLite writes to a log beside the file first.
-                log = file.with_name(f"{file.name}-wal")
-                for path in (file, log) if log.exists() else (file,):
-                    stat = path.stat()
-                    stamps.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
-        except OSError:
-            # Differs from every list of files, so a file that vanished counts as changed.
-            return []
-        return stamps
+DATABASES: tuple[Format, ...] = (DuckDbFile(), Sqlite())
+"""The formats of one file with many tables."""
 
 
 def find_source(spec_file: SpecFile, name: str) -> Source:
@@ -103,7 +42,7 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
     table, field = spec_file.spec.tables[name], f"tables.{name}.path"
     if is_postgresql(table.path):
         check_place(name, table)
-        return Source((), Format.POSTGRESQL, spec_file.folder)
+        return Source((), PostgreSql(), spec_file.folder)
     if is_uri(table.path):
         return _find_in_store(table, field)
     path = spec_file.folder / table.path
@@ -115,12 +54,14 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         files = [path] if path.is_file() else []
     if not files:
         raise SpecError(field, f"no file {table.path!r} beside the spec; correct the path")
-    is_database = files == [path] and path.suffix.lower() in _DATABASES
+    endings = frozenset().union(*(kind.endings for kind in DATABASES))
+    is_database = files == [path] and path.suffix.lower() in endings
     if is_database != (table.relation is not None):
         problem = "a database file, and only one, needs relation: the name of its table or view"
         raise SpecError(f"tables.{name}.relation", problem)
     if is_database:
-        kind = Format.SQLITE if is_sqlite(path) else Format.DUCKDB
+        # Both call their files .db.
+        kind = Sqlite() if is_sqlite(path) else DuckDbFile()
         return Source((path.resolve(),), kind, path.parent.resolve())
     format_ = _format_of(files)
     if format_ is None:
@@ -134,19 +75,22 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
 
 def _format_of(files: Sequence[Path]) -> Format | None:
     """The format of files by their endings; None where it is not the same one for all."""
-    formats = {_ENDINGS.get(file.suffix.lower()) for file in files}
-    return formats.pop() if len(formats) == 1 else None
+    endings = {file.suffix.lower() for file in files}
+    for kind in FORMATS:
+        if endings <= kind.endings:
+            return kind
+    return None
 
 
 def find_sources(spec_file: SpecFile) -> dict[str, Source]:
     """The files of every table, with their schemas checked.
 
     Raises:
-        SpecError, DataError: as :func:`find_source` and :func:`check_source`.
+        SpecError, DataError: as :func:`find_source`, and for a schema.
     """
     sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
     for name, source in sources.items():
-        check_source(name, spec_file.spec.tables[name], source)
+        source.format.check(name, spec_file.spec.tables[name], source)
     return sources
 
 
@@ -206,39 +150,20 @@ def _letters(match: re.Match[str]) -> str:
     return f"[{'^' if match[1] else ''}{match[2]}]"
 
 
-def fetched(source: Source, folder: Path) -> Source:
-    """The source with its files copied from their store into a private folder.
+def fetched(spec_file: SpecFile, sources: dict[str, Source], folder: Path) -> dict[str, Source]:
+    """The sources as they are read: what lies on a server is copied into a private folder.
 
     Raises:
-        StorageError: the store does not answer, or the folder is full.
+        SpecError, DataError, StorageError: it cannot be copied.
     """
-    if source.store is None:
-        return source
-    files = []
-    for number, file in enumerate(source.files):
-        # Files of different folders may share a name.
-        copy = folder / "fetched" / str(number) / file.name
-        source.store.copy_out(str(file), copy)
-        files.append(copy)
-    return Source(tuple(files), source.format, folder, source.partitions)
-
-
-def exported(spec_file: SpecFile, sources: dict[str, Source], folder: Path) -> dict[str, Source]:
-    """The sources with tables of servers copied into Parquet files of a private folder.
-
-    Raises:
-        SpecError, DataError, StorageError: as
-            :func:`release.tables.postgresql.export_tables`.
-    """
-    tables = spec_file.spec.tables
-    remote = [name for name, source in sources.items() if source.format is Format.POSTGRESQL]
-    if not remote:
-        return sources
-    files = export_tables({name: tables[name] for name in remote}, folder / "exported")
-    copies = {name: Source((file,), Format.PARQUET, folder) for name, file in files.items()}
-    for name, copy in copies.items():
-        check_source(name, tables[name], copy)
-    return sources | copies
+    by_format: dict[Format, dict[str, Source]] = defaultdict(dict)
+    for name, source in sources.items():
+        by_format[source.format][name] = source
+    found: dict[str, Source] = {}
+    for kind, own in by_format.items():
+        tables = {name: spec_file.spec.tables[name] for name in own}
+        found |= kind.fetched(tables, own, folder)
+    return {name: found[name] for name in sources}
 
 
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
@@ -261,85 +186,3 @@ def _glob(path: Path) -> Iterator[Path]:
     # Path.glob refuses absolute patterns.
     anchor = Path(path.anchor)
     return anchor.glob(str(path.relative_to(anchor)))
-
-
-def database(name: str) -> str:
-    """The SQL name under which the database file of a table is attached."""
-    return identifier(f"file {name}")
-
-
-def check_source(name: str, table: Table, source: Source) -> None:
-    """Check the schemas of the files, without the engine.
-
-    Raises:
-        SpecError: a declared column is missing, ambiguous or of another type.
-        DataError: a file is not readable.
-    """
-    if source.format is Format.PARQUET:
-        # The values of partitions are in the names of folders, not in the files.
-        stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
-        check_parquet(name, stored, source.files, source.filesystem)
-
-
-def dataset_of(name: str, table: Table, source: Source, coded: Collection[str] = ()) -> ds.Dataset:
-    """The declared columns of the Parquet files of a source, read lazily.
-
-    Texts ``coded`` may come with a dictionary, as :func:`parquet_dataset` has it.
-
-    Raises:
-        DataError: a file is not readable.
-    """
-    files: dict[Path, dict[str, str]] = {file: {} for file in source.files}
-    if source.partitions:
-        files = {file: partition_values(file.relative_to(source.root)) for file in source.files}
-    return parquet_dataset(name, list(table.columns), files, source.filesystem, coded)
-
-
-def read_parquet(
-    name: str,
-    table: Table,
-    source: Source,
-    keys: Mapping[str, Sequence[str]] | None = None,
-    read: Collection[str] | None = None,
-) -> Iterator[pa.RecordBatchReader]:
-    """The declared columns of Parquet files, with :func:`ascii_of` the texts. Confidential.
-
-    Strings of which ``keys`` has the key set come with :func:`number_of` too. If columns to be
-    ``read`` are named, the others are left out, but for those numbers.
-
-    Raises:
-        DataError: a file is not readable.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    # The engine never sees a dictionary: its texts would not have the meaning of others.
-    coded = [column for column in keys or {} if read is not None and column not in read]
-    dataset = dataset_of(name, table, source, coded)
-    wanted = [column for column in dataset.schema.names if read is None or column in read]
-    columns = {column: ds.field(column) for column in wanted}
-    for column in stored_strings(dataset.schema, table.columns):
-        if column in wanted:
-            columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
-    for column, texts in (keys or {}).items():
-        columns[number_of(column)] = pc.index_in(ds.field(column), value_set=text_column(texts))
-    # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
-    ahead = max(2, min(_MOST_AHEAD, pa.cpu_count()))
-    scanner = dataset.scanner(
-        columns=columns, batch_readahead=ahead, fragment_readahead=max(1, ahead // 4)
-    )
-    yield scanner.to_reader()
-
-
-def read_csv(name: str, table: Table, source: Source) -> Iterator[pa.Table]:
-    """The declared columns of CSV files as text, in batches; the first one is empty. Confidential.
-
-    Raises:
-        SpecError: a header lacks a declared column.
-        DataError: a file cannot be read.
-    """
-    headers = [read_header(name, table, file) for file in source.files]
-    for file, header in zip(source.files, headers, strict=True):
-        for lines in read_lines(name, file, header, list(table.columns)):
-            yield with_ascii(lines, table.columns)

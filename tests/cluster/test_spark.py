@@ -46,7 +46,8 @@ from release.queries.profiles import PROFILES, merged
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.tables.duckdb import Engine
-from release.tables.sources import dataset_of, find_sources
+from release.tables.formats.parquet import dataset_of
+from release.tables.sources import find_sources
 from release.verification.verifier import verify
 from tests.answers import answer, load
 from tests.conftest import PROJECT

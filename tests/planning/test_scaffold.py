@@ -25,7 +25,7 @@ from release.spec.domains import Ordered
 from release.spec.guarantees import Source
 from release.spec.model import Spec
 from release.spec.refusals.unfinished import TODO, unfinished
-from release.tables.sources import check_source, find_source
+from release.tables.sources import find_source
 from tests.conftest import PROJECT
 
 ODD_NAMES = [
@@ -192,7 +192,8 @@ def check_reads(folder: Path, text: str) -> None:
     (folder / "spec.yaml").write_bytes(text.encode())
     spec_file = read_spec(folder / "spec.yaml")
     for name, table in spec_file.spec.tables.items():
-        check_source(name, table, find_source(spec_file, name))
+        source = find_source(spec_file, name)
+        source.format.check(name, table, source)
 
 
 names = st.sampled_from(ODD_NAMES) | st.text(max_size=12) | st.from_regex(r"[a-c_#: ]{1,4}")

@@ -30,8 +30,9 @@ from release.spec.load import SpecFile
 from release.street import run_release
 from release.tables import lines
 from release.tables.duckdb import Tables
+from release.tables.formats.parquet import dataset_of
 from release.tables.frames import with_frames
-from release.tables.sources import dataset_of, find_sources
+from release.tables.sources import find_sources
 from tests.small import Small, query
 
 LARGEST = 2**31 - 1

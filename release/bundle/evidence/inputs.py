@@ -24,7 +24,7 @@ from release.records.signing import Signer
 
 if TYPE_CHECKING:
     from release.spec.load import SpecFile
-    from release.tables.sources import Source
+    from release.tables.formats.base import Source
 
 VARIABLE = "DP_RELEASE_AUDIT"
 """A run writes the record if this variable is not empty."""

@@ -52,17 +52,12 @@ from release.spec.query import Query
 from release.spec.tabulations.opened import OpenTabulation
 from release.tables.columns import number_column
 from release.tables.duckdb import Engine, Tables, given_table, wide_table, without_core_files
+from release.tables.formats.base import Source
+from release.tables.formats.parquet import Parquet, dataset_of
+from release.tables.formats.postgresql import PostgreSql
 from release.tables.normal import normal_sql
 from release.tables.schemas import ARROW_TYPES
-from release.tables.sources import (
-    Format,
-    Source,
-    check_unchanged,
-    dataset_of,
-    exported,
-    find_sources,
-    stamps_of,
-)
+from release.tables.sources import check_unchanged, fetched, find_sources, stamps_of
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -127,13 +122,12 @@ class SparkTables:
         sources = find_sources(spec_file)
         for name, source in sources.items():
             # A copy of a server's table lies on this machine, where workers of others do not look.
-            if source.format is not Format.PARQUET and not (
-                source.format is Format.POSTGRESQL and is_local(master)
-            ):
+            is_copied_here = isinstance(source.format, PostgreSql) and is_local(master)
+            if not isinstance(source.format, Parquet) and not is_copied_here:
                 raise SpecError(f"tables.{name}.path", "Spark reads Parquet; convert the table")
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
-            self._sources = exported(spec_file, sources, self._scratch)
+            self._sources = fetched(spec_file, sources, self._scratch)
             self._stamps = stamps_of(self._sources)
             self._check_statements()
             shared = _SHARED.get()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path, PurePath
@@ -20,7 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from release.errors import DataError, SpecError
-from release.spec.declarations import ColumnType
+from release.spec.declarations import ColumnType, Table
+from release.tables.columns import ascii_of, number_of, stored_strings, text_column
+from release.tables.formats.base import Format, Source
 from release.tables.schemas import check_schema, comparable_type
 
 if TYPE_CHECKING:
@@ -30,6 +33,80 @@ if TYPE_CHECKING:
 # Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
 _OLD_TIMES = "us"
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+_MOST_AHEAD = 16
+"""Batches of a file that are read before they are copied, at most."""
+
+
+@dataclass(frozen=True)
+class Parquet(Format):
+    """Parquet files, also in folders whose names are partitions."""
+
+    endings = frozenset({".parquet"})
+
+    def check(self, name: str, table: Table, source: Source) -> None:
+        """As every format: all files have all columns, each in one type that fits."""
+        # The values of partitions are in the names of folders, not in the files.
+        stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
+        check_parquet(name, stored, source.files, source.filesystem)
+
+    def read(
+        self, name: str, table: Table, source: Source, folder: Path
+    ) -> Iterator[pa.RecordBatchReader]:
+        """As every format. Confidential."""
+        return read_parquet(name, table, source)
+
+
+def dataset_of(name: str, table: Table, source: Source, coded: Collection[str] = ()) -> ds.Dataset:
+    """The declared columns of the Parquet files of a source, read lazily.
+
+    Texts ``coded`` may come with a dictionary, as :func:`parquet_dataset` has it.
+
+    Raises:
+        DataError: a file is not readable.
+    """
+    files: dict[Path, dict[str, str]] = {file: {} for file in source.files}
+    if source.partitions:
+        files = {file: partition_values(file.relative_to(source.root)) for file in source.files}
+    return parquet_dataset(name, list(table.columns), files, source.filesystem, coded)
+
+
+def read_parquet(
+    name: str,
+    table: Table,
+    source: Source,
+    keys: Mapping[str, Sequence[str]] | None = None,
+    read: Collection[str] | None = None,
+) -> Iterator[pa.RecordBatchReader]:
+    """The declared columns of Parquet files, with :func:`ascii_of` the texts. Confidential.
+
+    Strings of which ``keys`` has the key set come with :func:`number_of` too. If columns to be
+    ``read`` are named, the others are left out, but for those numbers.
+
+    Raises:
+        DataError: a file is not readable.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    # The engine never sees a dictionary: its texts would not have the meaning of others.
+    coded = [column for column in keys or {} if read is not None and column not in read]
+    dataset = dataset_of(name, table, source, coded)
+    wanted = [column for column in dataset.schema.names if read is None or column in read]
+    columns = {column: ds.field(column) for column in wanted}
+    for column in stored_strings(dataset.schema, table.columns):
+        if column in wanted:
+            columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
+    for column, texts in (keys or {}).items():
+        columns[number_of(column)] = pc.index_in(ds.field(column), value_set=text_column(texts))
+    # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
+    ahead = max(2, min(_MOST_AHEAD, pa.cpu_count()))
+    scanner = dataset.scanner(
+        columns=columns, batch_readahead=ahead, fragment_readahead=max(1, ahead // 4)
+    )
+    yield scanner.to_reader()
 
 
 def check_parquet(

@@ -26,6 +26,8 @@ from release.errors import DataError, SpecError, listed
 from release.records.files import make_folder, storage_errors
 from release.spec.declarations import ColumnType, Table
 from release.spec.expressions import identifier, literal
+from release.tables.formats.base import Format, Incoming, Source
+from release.tables.formats.parquet import Parquet
 from release.tables.schemas import computed_column, computed_relation, misfit
 
 if TYPE_CHECKING:
@@ -78,6 +80,29 @@ _ZERO = f"0.{5**1075:01075}"
 def is_postgresql(path: str) -> bool:
     """Whether the path of a table names a PostgreSQL server."""
     return path.startswith("postgresql:")
+
+
+@dataclass(frozen=True)
+class PostgreSql(Format):
+    """Tables of a server, which are copied into Parquet files and read from there."""
+
+    def fetched(
+        self, tables: Mapping[str, Table], sources: Mapping[str, Source], folder: Path
+    ) -> dict[str, Source]:
+        """Copies of the tables, from one snapshot of each database, with their schemas checked.
+
+        Raises:
+            SpecError, DataError, StorageError: as :func:`export_tables`.
+        """
+        copies = {}
+        for name, file in export_tables(tables, folder / "exported").items():
+            copies[name] = Source((file,), Parquet(), folder)
+            copies[name].format.check(name, tables[name], copies[name])
+        return copies
+
+    def read(self, name: str, table: Table, source: Source, folder: Path) -> Iterator[Incoming]:
+        """Nothing comes in from a server: its tables are copied first."""
+        raise TypeError("a table of a server is copied before it is read")
 
 
 def check_place(name: str, table: Table) -> None:

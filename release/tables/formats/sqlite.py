@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from release.errors import DataError, SpecError, listed
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.tables.columns import with_ascii
+from release.tables.formats.base import Format, Source
 from release.tables.schemas import computed_column, computed_relation
 from release.tables.values import texts
 
@@ -35,30 +37,35 @@ def is_sqlite(file: Path) -> bool:
         return False
 
 
-def read_sqlite(name: str, table: Table, file: Path) -> Iterator[pa.Table]:
-    """The declared columns of a table's relation as text, in batches; the first one is empty.
+@dataclass(frozen=True)
+class Sqlite(Format):
+    """An SQLite database file."""
 
-    Confidential.
+    endings = frozenset({".sqlite", ".sqlite3", ".db"})
+    is_database = True
 
-    Raises:
-        SpecError: the relation or a column is missing, or is computed.
-        DataError: the file cannot be read.
-    """
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
-        ) as connection:
-            _check(name, table, connection)
-            # Texts are not always text: SQLite stores whatever bytes it is given.
-            connection.text_factory = bytes
-            columns = ", ".join(map(identifier, table.columns))
-            rows = connection.execute(f"SELECT {columns} FROM {identifier(table.relation or '')}")
-            # So that an empty table reaches the engine too.
-            yield _as_text(table, [])
-            while batch := _batch(rows):
-                yield _as_text(table, batch)
-    except sqlite3.Error as error:
-        raise DataError(f"tables.{name}.path: the table cannot be read") from error
+    def read(self, name: str, table: Table, source: Source, folder: Path) -> Iterator[pa.Table]:
+        """As every format, as text; the first batch is empty. Confidential.
+
+        Raises:
+            SpecError: the relation or a column is missing, or is computed.
+            DataError: the file cannot be read.
+        """
+        place = f"{source.files[0].as_uri()}?mode=ro"
+        try:
+            with contextlib.closing(sqlite3.connect(place, uri=True)) as connection:
+                _check(name, table, connection)
+                # Texts are not always text: SQLite stores whatever bytes it is given.
+                connection.text_factory = bytes
+                columns = ", ".join(map(identifier, table.columns))
+                relation = identifier(table.relation or "")
+                rows = connection.execute(f"SELECT {columns} FROM {relation}")
+                # So that an empty table reaches the engine too.
+                yield _as_text(table, [])
+                while batch := _batch(rows):
+                    yield _as_text(table, batch)
+        except sqlite3.Error as error:
+            raise DataError(f"tables.{name}.path: the table cannot be read") from error
 
 
 def _check(name: str, table: Table, connection: sqlite3.Connection) -> None:
