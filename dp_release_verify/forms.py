@@ -966,6 +966,9 @@ class Bound:
     prices: Annotated[list[Price], Sized(1, 1000)] | None = None
 
 
+MECHANISM: Literal["dp-release/mechanism/v1"] = "dp-release/mechanism/v1"
+
+
 @dataclass(frozen=True)
 class IntegersLaw:
     """Noise on the integers, clamped to the answers."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dp_release_verify import forms
 from dp_release_verify.digests import SUMS, sha256
 from dp_release_verify.errors import Refused
-from release.bundle.files.laws import AnyMechanism, mechanism_of, noise_of
+from release.bundle.files.laws import AnyMechanism, mechanism_of
 from release.errors import SpecError, VerificationError
 from release.exact.integers.noise import IntegerNoise
 from release.queries.read import parse_spec
@@ -116,7 +116,7 @@ class PublicRelease:
         law = self.law(measured.mechanism)
         if not isinstance(law, forms.IntegersLaw):
             raise VerificationError(RECORD, measured.name, law.family, "noise on the integers")
-        return noise_of(law.noise)
+        return IntegerNoise.of_law(law.noise)
 
     def keys(self) -> forms.Keys:
         """All key sets and areas.

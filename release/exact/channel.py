@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import COST_POWERS, Loss, LossName, line_fits
 from release.exact.mechanism import Mechanism, shares
@@ -113,6 +114,10 @@ class Channel(Mechanism):
         """The rows of any mechanism, written out."""
         rows = np.stack(list(map(mechanism.row, range(mechanism.answers))))
         return cls(rows, mechanism.total)
+
+    def law(self) -> forms.ChannelLaw:
+        """As :meth:`Mechanism.law`."""
+        return forms.ChannelLaw(forms.MECHANISM, "channel", self.rows.tolist())
 
     @property
     def answers(self) -> int:

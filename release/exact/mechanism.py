@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.composition.profile import (
     MOST_COMPARED,
     MOST_LOSSES,
@@ -74,6 +75,14 @@ class Mechanism(ABC):
     @abstractmethod
     def row(self, code: int) -> NDArray[Any]:
         """The weight of each published answer when the true one is ``code``; shape (answers,)."""
+
+    def law(self) -> forms.Law:
+        """The mechanism as a release has it: whole numbers, and nothing that the question says.
+
+        Raises:
+            TypeError: the format has no such mechanism.
+        """
+        raise TypeError(f"{type(self).__name__} has no form")
 
     def likelihoods(self) -> Iterator[list[int]]:
         """For each published answer, in code order, the weight that each true answer gives it.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import Loss, WorstCaseLoss, line_fits, power_of, probability_within
 from release.exact.mechanism import Mechanism, check_codes
@@ -34,6 +35,10 @@ class Modular(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.pmf.total)
+
+    def law(self) -> forms.ModularLaw:
+        """As :meth:`Mechanism.law`."""
+        return forms.ModularLaw(forms.MECHANISM, "modular", self.pmf.weights.tolist())
 
     @property
     def answers(self) -> int:

@@ -6,15 +6,16 @@ file (docs/design/format.md, 5). So a law becomes a mechanism again only with it
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dp_release_verify import forms
 from release.exact.channel import Channel
 from release.exact.integers.mechanism import IntegerMechanism
-from release.exact.integers.noise import IntegerNoise, Tail, merged
+from release.exact.integers.noise import IntegerNoise
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import format_down
@@ -42,54 +43,11 @@ if TYPE_CHECKING:
 
 AnyMechanism: TypeAlias = Mechanism | StatisticMechanism
 
-_SCHEMA: Literal["dp-release/mechanism/v1"] = "dp-release/mechanism/v1"
 
-
-def law_of(design: AnyDesign | StatisticDesign) -> Any:
+def law_of(design: AnyDesign | StatisticDesign) -> forms.Law:
     """The law of a designed mechanism, with the bound that is proved of its loss."""
-    mechanism: AnyMechanism = design.mechanism
-    if isinstance(mechanism, StatisticMechanism):
-        return _on_statistic(mechanism)
-    match mechanism:
-        case IntegerMechanism():
-            ends = forms.Shifts(
-                [list(run) for run in merged(mechanism.low)],
-                [list(run) for run in merged(mechanism.high)],
-            )
-            noise = _noise(mechanism.noise)
-            return forms.IntegersLaw(_SCHEMA, "integers", noise, ends, _bound(design))
-        case Modular():
-            return forms.ModularLaw(_SCHEMA, "modular", mechanism.pmf.weights.tolist())
-        case Channel():
-            return forms.ChannelLaw(_SCHEMA, "channel", mechanism.rows.tolist())
-    raise TypeError(f"{mechanism.family} has no form")
-
-
-def _on_statistic(mechanism: StatisticMechanism) -> Any:
-    match mechanism:
-        case GapTable():
-            weights = mechanism.weights.tolist()
-            return forms.GapLaw(_SCHEMA, "gap_table", mechanism.cap, weights)
-        case NoisySums():
-            return forms.SumsLaw(_SCHEMA, "noisy_sums", _noise(mechanism.noise))
-        case QuantileTree():
-            return forms.TreeLaw(_SCHEMA, "quantile_tree", mechanism.ratio, mechanism.block)
-        case HistogramTop():
-            return forms.RatioLaw(_SCHEMA, mechanism.family, mechanism.histogram.ratio)
-    # All others are decided by one number of their own.
-    selection: Any = mechanism
-    return forms.RatioLaw(_SCHEMA, mechanism.family, selection.ratio)
-
-
-def _noise(noise: IntegerNoise) -> forms.Noise:
-    lengths, weights = zip(*merged(noise.runs), strict=True)
-    return forms.Noise(
-        noise.low, list(lengths), list(weights), _tail(noise.left), _tail(noise.right)
-    )
-
-
-def _tail(tail: Tail | None) -> forms.Tail | None:
-    return None if tail is None else forms.Tail(tail.period, tail.ratio)
+    law = design.mechanism.law()
+    return replace(law, bound=_bound(design)) if isinstance(law, forms.IntegersLaw) else law
 
 
 def _bound(design: Any) -> forms.Bound | None:
@@ -123,7 +81,7 @@ def mechanism_of(spec: Spec, query: Query, law: Any) -> AnyMechanism:
     """
     if isinstance(law, forms.IntegersLaw):
         low, high = _runs(law.ends.low), _runs(law.ends.high)
-        return IntegerMechanism(noise_of(law.noise), query.answers.size, low, high)
+        return IntegerMechanism(IntegerNoise.of_law(law.noise), query.answers.size, low, high)
     if isinstance(law, forms.ModularLaw):
         return Modular(_pmf(query, law.weights))
     if isinstance(law, forms.ChannelLaw):
@@ -139,7 +97,7 @@ def _statistic_mechanism(  # noqa: PLR0911 - one return a family
     if isinstance(law, forms.GapLaw):
         return GapTable(statistic.inputs, law.cap, np.array(law.weights, dtype=np.int64))
     if isinstance(law, forms.SumsLaw):
-        return NoisySums(noise_of(law.noise), statistic.inputs, statistic.spread)
+        return NoisySums(IntegerNoise.of_law(law.noise), statistic.inputs, statistic.spread)
     if isinstance(statistic, Ranks):
         about = statistic.inputs, statistic.shares
         if isinstance(law, forms.TreeLaw):
@@ -159,19 +117,6 @@ def _statistic_mechanism(  # noqa: PLR0911 - one return a family
     if law.family == PermuteAndFlip.family:
         return PermuteAndFlip(statistic.inputs, statistic.spread, law.ratio)
     raise ValueError(f"{law.family} does not answer this question")
-
-
-def noise_of(plain: forms.Noise) -> IntegerNoise:
-    """The exact noise of a form.
-
-    Raises:
-        ValueError, OverflowError: the integers are no noise.
-    """
-    # Strict: of two lists of different lengths the longer one would be cut in silence.
-    runs = tuple(zip(plain.lengths, plain.weights, strict=True))
-    left = None if plain.left is None else Tail(plain.left.period, plain.left.ratio)
-    right = None if plain.right is None else Tail(plain.right.period, plain.right.ratio)
-    return IntegerNoise(plain.low, runs, left, right)
 
 
 def _runs(pairs: list[list[int]]) -> tuple[tuple[int, int], ...]:

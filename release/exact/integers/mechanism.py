@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
-from release.exact.integers.noise import DIGITS, IntegerNoise, Run, Tail, width_of
+from release.exact.integers.noise import DIGITS, IntegerNoise, Run, Tail, merged, width_of
 from release.exact.integers.outcomes import MOST_LISTED, Outcomes, listed_answers
 from release.exact.integers.profile import comparisons, exact_profile, grouped_profile, is_cheap
 from release.exact.losses import Loss, power_of
@@ -104,6 +105,12 @@ class IntegerMechanism(Mechanism):
             is_low = first < self.low_length
             reach = max(reach, last + shift + 1 if is_low else self.size - first - shift)
         return reach
+
+    def law(self) -> forms.IntegersLaw:
+        """As :meth:`Mechanism.law`."""
+        low, high = ([list(run) for run in merged(table)] for table in (self.low, self.high))
+        ends = forms.Shifts(low, high)
+        return forms.IntegersLaw(forms.MECHANISM, "integers", self.noise.law(), ends)
 
     @property
     def answers(self) -> int:

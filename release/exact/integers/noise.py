@@ -24,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.numbers import least_enough, squares_to, sum_to
 from release.exact.privacy import Deltas
@@ -64,6 +65,10 @@ class Tail:
     def __post_init__(self) -> None:
         if not (self.period >= 1 and 0 < self.ratio < RATIO_ONE):
             raise ValueError("a tail needs a period of 1 or more and a ratio between 0 and 1")
+
+    def law(self) -> forms.Tail:
+        """The tail as a release has it."""
+        return forms.Tail(self.period, self.ratio)
 
     @property
     def fraction(self) -> Fraction:
@@ -124,6 +129,26 @@ class IntegerNoise:
         right = [(length - 1, weight), *rest]
         runs = merged([*right[::-1], (1, weight), *right])
         return cls(1 - width_of(half), runs, tail, tail)
+
+    @classmethod
+    def of_law(cls, law: forms.Noise) -> IntegerNoise:
+        """The noise that a release has.
+
+        Raises:
+            ValueError, OverflowError: the integers are no noise.
+        """
+        # Strict: of two lists of different lengths the longer one would be cut in silence.
+        runs = tuple(zip(law.lengths, law.weights, strict=True))
+        left = None if law.left is None else Tail(law.left.period, law.left.ratio)
+        right = None if law.right is None else Tail(law.right.period, law.right.ratio)
+        return cls(law.low, runs, left, right)
+
+    def law(self) -> forms.Noise:
+        """The noise as a release has it."""
+        lengths, weights = zip(*merged(self.runs), strict=True)
+        left = None if self.left is None else self.left.law()
+        right = None if self.right is None else self.right.law()
+        return forms.Noise(self.low, list(lengths), list(weights), left, right)
 
     @cached_property
     def total(self) -> int:

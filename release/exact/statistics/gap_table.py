@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, draw_odd, random_below_power
@@ -68,6 +69,10 @@ class TwoCategories(StatisticMechanism):
     def __post_init__(self) -> None:
         if not 0 < self.ratio < RATIO_ONE:
             raise ValueError(f"the ratio must be in 1 … 2^64 - 1, not {self.ratio}")
+
+    def law(self) -> forms.RatioLaw:
+        """As :meth:`StatisticMechanism.law`: one number decides it."""
+        return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
 
     @property
     def inputs(self) -> int:
@@ -162,6 +167,10 @@ class GapTable(StatisticMechanism):
 
     def __hash__(self) -> int:
         return hash((self.categories, self.cap, self.weights.tobytes()))
+
+    def law(self) -> forms.GapLaw:
+        """As :meth:`StatisticMechanism.law`."""
+        return forms.GapLaw(forms.MECHANISM, "gap_table", self.cap, self.weights.tolist())
 
     @property
     def inputs(self) -> int:

@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.numbers import over_one_denominator
 from release.exact.sampling import SYSTEM, RandomBytes
@@ -84,6 +85,10 @@ class JointQuantiles(Quantiles):
         check_shares(self.shares)
         if not 1 <= self.ratio < RATIO_ONE:
             raise ValueError("ratio must be between 1 and 2^64 - 1")
+
+    def law(self) -> forms.RatioLaw:
+        """As :meth:`StatisticMechanism.law`: one number decides it."""
+        return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
 
     @classmethod
     def fitted(

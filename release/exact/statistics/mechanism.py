@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import ClassVar
 
+from dp_release_verify import forms
 from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
@@ -37,6 +38,14 @@ class StatisticMechanism(ABC):
     def outputs(self) -> int:
         """How many integers of a cell it publishes: the code of one choice, or more."""
         return 1
+
+    def law(self) -> forms.Law:
+        """The mechanism as a release has it: whole numbers, and nothing that the question says.
+
+        Raises:
+            TypeError: the format has no such mechanism.
+        """
+        raise TypeError(f"{type(self).__name__} has no form")
 
     @abstractmethod
     def satisfies(self, epsilon: Fraction) -> bool:

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
@@ -77,6 +78,10 @@ class QuantileTree(Quantiles):
         """
         ratio = least_ratio(epsilon, _exponent(rows, block, replaces=replaces))
         return cls(candidates, shares, rows, replaces, block, ratio)
+
+    def law(self) -> forms.TreeLaw:
+        """As :meth:`StatisticMechanism.law`."""
+        return forms.TreeLaw(forms.MECHANISM, "quantile_tree", self.ratio, self.block)
 
     @property
     def spread(self) -> int:

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
@@ -51,6 +52,10 @@ class Selection(StatisticMechanism):
             ValueError: there is none in 64 bits.
         """
         return cls(candidates, spread, least_ratio(epsilon, spread))
+
+    def law(self) -> forms.RatioLaw:
+        """As :meth:`StatisticMechanism.law`: one number decides it."""
+        return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
 
     @property
     def inputs(self) -> int:

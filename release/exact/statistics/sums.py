@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dp_release_verify import forms
 from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
 from release.exact.integers.noise import MOST_BITS, RATIO_ONE, REACH, IntegerNoise, Tail
@@ -61,6 +62,10 @@ class NoisySums(StatisticMechanism):
         if not noisy.satisfies(epsilon):
             raise ValueError("epsilon is too small, or a row moves the sums too far, for 62 bits")
         return noisy
+
+    def law(self) -> forms.SumsLaw:
+        """As :meth:`StatisticMechanism.law`."""
+        return forms.SumsLaw(forms.MECHANISM, "noisy_sums", self.noise.law())
 
     @property
     def inputs(self) -> int:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.statistics.mechanism import StatisticMechanism, is_private
 
@@ -70,6 +71,10 @@ class OnCounts(StatisticMechanism):
     def inputs(self) -> int:
         """One count for each category."""
         return self.bounds.categories
+
+    def law(self) -> forms.RatioLaw:
+        """As :meth:`StatisticMechanism.law`: one number decides it."""
+        return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
 
     @property
     @abstractmethod

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
@@ -111,6 +112,10 @@ class HistogramTop(StatisticMechanism):
 
     def __post_init__(self) -> None:
         check_members(self.histogram.bounds, self.members)
+
+    def law(self) -> forms.RatioLaw:
+        """As :meth:`StatisticMechanism.law`: one number decides it."""
+        return forms.RatioLaw(forms.MECHANISM, self.family, self.histogram.ratio)
 
     @property
     def inputs(self) -> int:
