@@ -177,7 +177,7 @@ main(sys.argv[3:])
     [
         ("reserve", "before", [f"{day(1)}: crashed before its charge"]),
         ("reserve", "after", [f"{day(1)}: crashed before its draw"]),
-        ("finish", "before", [f"{day(1)}: crashed after its draw, and published"]),
+        ("verify", "before", [f"{day(1)}: crashed after its draw, and published"]),
     ],
 )
 def test_a_crash_is_told_by_the_next_run(
@@ -198,7 +198,7 @@ def test_a_crash_is_told_by_the_next_run(
 def test_a_crash_in_mid_draw_is_told_with_its_cost_each_time(schedule: Schedule) -> None:
     open_ledger(schedule)
     spec, mark = str(schedule.folder / "spec.yaml"), schedule.folder / "die"
-    command = [sys.executable, "-c", CATCHES_UP, "finish", "never"]
+    command = [sys.executable, "-c", CATCHES_UP, "verify", "never"]
     command += schedule.words("catch-up", spec, "--since", "2024-01-01")
     killing = f"{PROJECT / 'tests' / 'killing'}{os.pathsep}{PROJECT}"
     environment = {**os.environ, "DIE_IN_DRAW": str(mark), "PYTHONPATH": killing}
