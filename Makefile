@@ -85,7 +85,7 @@ site: .venv/ready
 	@echo "out/site/index.html"
 
 clean:
-	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out build *.egg-info */*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/ready: pyproject.toml dp_release_audit/pyproject.toml research/pyproject.toml $(wildcard supply/python*.txt)
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
