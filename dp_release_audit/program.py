@@ -97,8 +97,9 @@ class Program:
         self._form = "parquet"
         self._without_data: dict[tuple[str, str], tuple[Unseen, tuple[AtWork, ...]]] = {}
         self._designs: list[tuple[list[Any], tuple[AtWork, ...]]] = []
+        self._answering = Options(cache=self._cache, engine=self._engine, is_audited=False)
         self.spec_file = read_spec(write_spec(self.plain, "parquet", self._inputs))
-        self._decided = decide(self.spec_file, Options(cache=self._cache, engine=self._engine))
+        self._decided = decide(self.spec_file, self._answering)
 
     def answers(self, case: Case) -> Answers:
         """The true answers and the mechanisms of a table; nothing is published.
@@ -108,10 +109,10 @@ class Program:
         """
         write_tables(self.spec_file, case, "parquet", self._inputs)
         decided = self._decided
-        with Job(decided.options) as job:
+        with Job(self._answering) as job:
             job.take(decided.unseen)
             job.runs = decided.runs
-            walk([stage for stage in between("load", "move") if stage.name != "note"], job)
+            walk(between("load", "move"), job)
             self._fit(job)
             return Answers(job.runs, tuple(truth_of(run) for run in job.runs))
 

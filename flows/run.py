@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -70,7 +71,7 @@ class Tasks:
             stage.does(job)
             show_stage(stage, job)
 
-        self._last, _ = _run_sealed(stage.name, perform_and_show, (), before)
+        self._last, _ = _run_sealed(stage.name, perform_and_show, before)
 
 
 RETRIED = frozenset({"load", "confirm", "deliver"})
@@ -84,21 +85,20 @@ def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
     Raises:
         ReleaseError: the function refused, or failed; a foreign exception is named by type only.
     """
-    return _run_sealed(name, function, arguments)[1]
+    # Arguments come by closure: Prefect inspects those of a task, and tracks them by address.
+    return _run_sealed(name, partial(function, *arguments))[1]
 
 
 def _run_sealed(
     name: str,
-    function: Callable[..., T],
-    arguments: tuple[Any, ...],
+    function: Callable[[], T],
     before: tuple[State[Any], ...] = (),
 ) -> tuple[State[Any], T]:
     """The final state of the task, and the result."""
 
     def stage() -> Sealed:
-        # Arguments come by closure: Prefect inspects those of a task, and tracks them by address.
         try:
-            return Sealed(function(*arguments))
+            return Sealed(function())
         except ReleaseError:
             raise
         except Exception as error:

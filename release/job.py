@@ -11,8 +11,7 @@ from fractions import Fraction
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Never, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, Self, TypeAlias
 
 from release.at_work import AtWork, NotReachedError
 from release.budget.cost import Charges
@@ -260,6 +259,8 @@ class Job:
         with ExitStack() as opened:
             yield opened
             self._tables_open = opened.pop_all()
+        # Closed before what was held earlier: the publication's scratch folder among it.
+        self._held.callback(self.close_tables)
 
     def close_tables(self) -> None:
         """Close the tables; what was read from them stays."""
@@ -269,16 +270,8 @@ class Job:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            self.close_tables()
-        finally:
-            self._held.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._held.__exit__(*raised)
 
 
 @dataclass(frozen=True)

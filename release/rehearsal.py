@@ -14,20 +14,19 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import yaml
 
-from release.budget.cost import Charges
 from release.budget.ledger import today
 from release.bundle.prepared import AUDITOR, PUBLIC, About, prepare
 from release.bundle.write import write_release
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact.domain import Codes
+from release.job import Job
 from release.noise.on_statistic import StatisticDesign
 from release.noise.refusal import Made
-from release.noise.unseen import Unseen
 from release.queries.read import parse_spec
 from release.queries.tabulations.table_count import CENTER, TableCount
 from release.records.files import storage_errors, without_sync
@@ -44,19 +43,11 @@ _MANY = 10**6
 """A count that stands for a large one."""
 
 
-class Decided(Protocol):
-    """What is decided of a spec, and what it charges, before any table is opened."""
-
-    unseen: Unseen
-    price: Charges
-
-
-def rehearse_release(
-    unseen: Unseen, charged: Charges, decide: Callable[[SpecFile], Decided], folder: Path
-) -> None:
+def rehearse_release(job: Job, decide: Callable[[SpecFile], Job], folder: Path) -> None:
     """Write and verify releases of a spec with answers that stand in, and remove ``folder``.
 
-    ``decide`` decides anew where the spec has to be cut to a smaller one.
+    ``job`` has come to its price. ``decide`` brings another one there, where the spec has to be cut
+    to a smaller one.
 
     Raises:
         ReleaseError: a release of this spec could not be written, or would not verify.
@@ -66,20 +57,17 @@ def rehearse_release(
         with storage_errors(folder, "a rehearsal of the release"), without_sync():
             # A retry finds it removed.
             folder.mkdir(mode=0o700, exist_ok=True)
-            _rehearse(unseen, charged, decide, folder)
+            _rehearse(job, decide, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _rehearse(
-    unseen: Unseen, charged: Charges, decide: Callable[[SpecFile], Decided], folder: Path
-) -> None:
-    smaller = None if _cells(unseen.spec_file) <= MOST_CELLS else _cut(unseen.spec_file, folder)
+def _rehearse(job: Job, decide: Callable[[SpecFile], Job], folder: Path) -> None:
+    smaller = None if _cells(job.spec_file) <= MOST_CELLS else _cut(job.spec_file, folder)
     if smaller is not None:
-        decided = decide(smaller)
-        unseen, charged = decided.unseen, decided.price
-    spec_file = unseen.spec_file
-    designs = [(query, unseen.design_of(query)) for query in spec_file.spec.charged]
+        job = decide(smaller)
+    spec_file, charged = job.spec_file, job.price
+    designs = [(run.query, run.made) for run in job.runs]
     own = folder / "prepared"
     own.mkdir(mode=0o700)
     prepared = prepare(spec_file, designs, charged, About("REHEARSAL", today()), own)

@@ -22,7 +22,6 @@ import numpy as np
 
 from dp_release_verify import forms
 from dp_release_verify.digests import AUDIT
-from dp_release_verify.verdict import Verdict
 from release.at_work import Answered, AtWork, NotReachedError, reached
 from release.budget.composed import Together, release_charge
 from release.budget.cost import (
@@ -53,7 +52,6 @@ from release.job import (
     walk,
 )
 from release.noise.design import Design
-from release.noise.on_statistic import StatisticDesign
 from release.noise.refusal import Made
 from release.noise.stage import Moved, design_all
 from release.noise.stage import design_unseen as design_one
@@ -290,29 +288,7 @@ def rehearse(job: Job) -> None:
         ReleaseError: as :func:`release.rehearsal.rehearse_release`.
     """
     again = partial(decide, options=job.options)
-    rehearse_release(job.unseen, job.price, again, job.scratch("rehearsal"))
-
-
-def load(job: Job) -> None:
-    """Open the confidential tables.
-
-    Raises:
-        ReleaseError: a table cannot be read as it is declared.
-    """
-    load_by(open_tables, job)
-
-
-def load_by(opening: Callable[[SpecFile, Engine | None, Path | None], Loaded], job: Job) -> None:
-    """Open the confidential tables by an engine of the caller's choice.
-
-    Raises:
-        ReleaseError: a table cannot be read as it is declared.
-    """
-    frames = with_frames(job.spec_file, job.options.frames, partial(job.scratch, "frames"))
-    with job.opening() as opened:
-        job.declared = opened.enter_context(frames)
-        tables = opening(job.declared, job.options.engine, job.scratch("engine"))
-        job.tables = opened.enter_context(tables)
+    rehearse_release(job, again, job.scratch("rehearsal"))
 
 
 def open_tables(
@@ -328,6 +304,22 @@ def open_tables(
 
         return SparkTables(spec_file, master or "local[*]", engine, scratch)
     return HereTables(spec_file, engine, scratch)
+
+
+def load(
+    job: Job,
+    opening: Callable[[SpecFile, Engine | None, Path | None], Loaded] = open_tables,
+) -> None:
+    """Open the confidential tables; by ``opening``, where a caller reads them in its own way.
+
+    Raises:
+        ReleaseError: a table cannot be read as it is declared.
+    """
+    frames = with_frames(job.spec_file, job.options.frames, partial(job.scratch, "frames"))
+    with job.opening() as opened:
+        job.declared = opened.enter_context(frames)
+        tables = opening(job.declared, job.options.engine, job.scratch("engine"))
+        job.tables = opened.enter_context(tables)
 
 
 def answer(job: Job) -> None:
@@ -468,8 +460,7 @@ def prepare(job: Job) -> None:
     designs = [(run.query, run.made) for run in job.runs]
     sizes = []
     for query, made in designs:
-        outputs = made.mechanism.outputs if isinstance(made, StatisticDesign) else 1
-        sizes.append((cells_of(spec_file, query), outputs))
+        sizes.append((cells_of(spec_file, query), made.mechanism.outputs))
     about = About(job.kind, job.published)
     job.prepared = job.publication.prepare(
         lambda folder: prepared.prepare(spec_file, designs, charged, about, folder),
@@ -518,9 +509,7 @@ def _together(spec_file: SpecFile, runs: Sequence[AtWork]) -> Together:
     mechanisms = []
     for run in runs:
         if not run.query.is_empirical:
-            made = run.made
-            sensitivity = made.sensitivity if isinstance(made, Design) else None
-            mechanisms.append((run.query, made.mechanism, sensitivity))
+            mechanisms.append((run.query, run.made.mechanism, run.made.sensitivity))
     return published_profiles(spec_file, mechanisms)
 
 
@@ -610,20 +599,12 @@ def confirm(job: Job) -> None:
     Raises:
         ReleaseError: it does not verify, or could not be verified.
     """
-    job.verdict = check_published(job.public, auditor_bundle(job.public), reached(job.out))
-
-
-def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
-    """The verdict on a release that was just published; every error says that it is public.
-
-    Raises:
-        ReleaseError: it does not verify, or could not be verified.
-    """
+    trust = own_trust(reached(job.out) / LEDGER)
     try:
-        return verify(public, auditor, own_trust(out / LEDGER))
+        job.verdict = verify(job.public, auditor_bundle(job.public), trust)
     except Exception as error:
         reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__
-        raise ReleaseError(f"{public} is published but does not verify: {reason}") from error
+        raise ReleaseError(f"{job.public} is published but does not verify: {reason}") from error
 
 
 STREET: tuple[Stage, ...] = (

@@ -32,9 +32,3 @@ def moved(runs: tuple[AtWork, ...], spec_file: SpecFile) -> tuple[AtWork, ...]:
         job.runs = runs
         walk(between("move", "move"), job)
         return job.runs
-
-
-def answered(spec_file: SpecFile) -> tuple[AtWork, ...]:
-    """The queries of a spec, answered from its tables."""
-    with load(spec_file) as tables:
-        return answer(tables, spec_file)

@@ -142,12 +142,6 @@ def abort_reason(error: BaseException) -> AbortReason:
     return "internal" if reason is Reason.INTERNAL else "refused"
 
 
-def needs_profile(ledger: Path, scope: str) -> bool:
-    """Whether the rule of a scope of a ledger reads more of a release than its ε and δ."""
-    cap = replay(ledger).state.caps.get(scope)
-    return cap is not None and cap.rule != "basic"
-
-
 @dataclass(frozen=True)
 class Forecast:
     """What a ledger would do with the charge of a release, as it is now; nothing is written."""
@@ -157,7 +151,8 @@ class Forecast:
 
     def needs_profile(self, scope: str) -> bool:
         """Whether the rule of a scope reads more of a release than its ε and δ."""
-        return needs_profile(self.ledger, scope)
+        cap = replay(self.ledger).state.caps.get(scope)
+        return cap is not None and cap.rule != "basic"
 
     def reserve(self, scope: str, charge: ReleaseCharge, slot: str | None = None) -> None:
         """Check that the ledger would reserve a charge today.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,7 +31,11 @@ def audit(
 
     Example: dp-release audit data/persons.yaml
     """
-    auditing = _auditing()
+    from release.operate.plug_ins import plug_in
+
+    # It imports this package, which therefore finds it by its entry point.
+    absent = SpecError("audit", "is a package of its own; pip install dp-release-audit")
+    auditing = plug_in("dp_release.audit", absent)
     settings = auditing.AuditOptions(tables, runs, spark=spark, period=opt.named_period(period))
     with working("auditing") as display:
         verdict = auditing.audit(spec, settings, display.watch)
@@ -41,16 +45,3 @@ def audit(
         for line in verdict.lines():
             echo(line)
     raise typer.Exit(verdict.exit_status)
-
-
-def _auditing() -> Any:
-    """The plug-in that audits: a package of its own, which imports this one."""
-    from importlib.metadata import entry_points
-
-    missing = SpecError("audit", "is a package of its own; pip install dp-release-audit")
-    for plug_in in entry_points(group="dp_release.audit"):
-        try:
-            return plug_in.load()
-        except ImportError as error:
-            raise missing from error
-    raise missing

@@ -393,16 +393,14 @@ def serve(  # noqa: PLR0913 - one parameter for each option
 
 def _scheduler() -> Callable[..., None]:
     """The function that serves schedules, from the plug-in that is installed."""
-    from importlib.metadata import entry_points
+    from release.operate.plug_ins import plug_in
 
-    # By its entry point, because flows import this package, which must not import them.
-    for plug_in in entry_points(group="dp_release.scheduler"):
-        try:
-            serve_all: Callable[..., None] = plug_in.load()
-        except ImportError as error:
-            raise SpecError("serve", "needs Prefect; pip install 'dp-release[flows]'") from error
-        return serve_all
-    raise SpecError("serve", "no scheduler is installed; pip install 'dp-release[flows]'")
+    serve_all: Callable[..., None] = plug_in(
+        "dp_release.scheduler",
+        SpecError("serve", "no scheduler is installed; pip install 'dp-release[flows]'"),
+        SpecError("serve", "needs Prefect; pip install 'dp-release[flows]'"),
+    )
+    return serve_all
 
 
 def doctor(  # noqa: PLR0913 - one parameter for each option

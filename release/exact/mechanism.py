@@ -67,6 +67,9 @@ class Mechanism(ABC):
     total: int
     """The sum of every row, a power of two."""
 
+    outputs: ClassVar[int] = 1
+    """How many integers of a cell it publishes: the code of the answer."""
+
     @property
     @abstractmethod
     def answers(self) -> int:

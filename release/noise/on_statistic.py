@@ -36,6 +36,10 @@ class StatisticDesign:
     name: str
 
     @property
+    def sensitivity(self) -> None:
+        """None: how far neighbors move a statistic follows from its question."""
+
+    @property
     def deltas(self) -> Deltas:
         """Noise on statistics is pure, whatever the spec allows."""
         return Deltas(Fraction(0), Fraction(0))

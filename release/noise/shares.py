@@ -205,8 +205,7 @@ def _total(spec_file: SpecFile, designs: Designs) -> Fraction:
         design = designs[query.name]
         kept = satisfied(found, query, design, query.claimed)
         charges.append(charge_of(found, query, query.claimed, kept))
-        sensitivity = None if isinstance(design, StatisticDesign) else design.sensitivity
-        made.append((query, design.mechanism, sensitivity))
+        made.append((query, design.mechanism, design.sensitivity))
     alone = replace(found, spec=found.spec.model_copy(update={"queries": own, "tabulations": []}))
     together = published_profiles(found, made) if found.spec.composes_exactly else None
     return total_of(alone.spec, charges, together).epsilon

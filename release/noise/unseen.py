@@ -62,14 +62,6 @@ class Unseen:
         """The mechanism of a query, or the one that stands in for it; None where none is found."""
         return (self.standing_in if query.is_empirical else self.designs).get(query.name)
 
-    def design_of(self, query: Query) -> Made:
-        """The mechanism of a query, or the one that stands in for it.
-
-        Raises:
-            KeyError: it is not designed yet.
-        """
-        return (self.standing_in if query.is_empirical else self.designs)[query.name]
-
 
 def share_out(unseen: Unseen, cache: DesignCache | None, gap: Fraction) -> Unseen:
     """Share the budget out among the queries.

@@ -20,6 +20,7 @@ import release
 from release.spec.load import parse_models
 from tests.conftest import PROJECT
 from tests.docs import warm
+from tests.docs.blocks import blocks
 
 DOCS = PROJECT / "docs"
 PAGES = (
@@ -47,13 +48,8 @@ class Command:
     shown: list[str] = field(default_factory=list)
 
 
-def _blocks(page: str, language: str) -> list[str]:
-    text = (DOCS / f"{page}.md").read_text("utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-
-
 def _commands(page: str) -> list[Command]:
-    return _session("".join(_blocks(page, "console")))
+    return _session("".join(blocks(page, "console")))
 
 
 def _session(lines: str) -> list[Command]:

@@ -22,7 +22,7 @@ from release.queries.read import read_spec
 from release.queries.registry import kind_of, sensitivity_without_data
 from release.spec.declarations import Relation
 from release.spec.model import Spec
-from tests.answers import answered
+from release.street import answered
 
 COLUMNS = {"home": "string", "circuit": "string", "hour": "integer", "wh": "integer"}
 DERIVED = {"kwh": {"type": "number", "sql": "wh / 1000.0"}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 from release.queries.kinds.count import Count
 from release.spec import kinds
 from tests.conftest import PROJECT
+from tests.docs.blocks import blocks
 from tests.queries.contract import check_steps_hold, check_sums_add_up, spec_text, wish
 
 BINS = {"low": 0, "high": 2000, "count": 8}
@@ -102,8 +102,7 @@ print(json.dumps(answers))
 
 def test_the_kind_of_the_page_keeps_its_contract_and_answers_as_asked(tmp_path: Path) -> None:
     """Its two blocks, in a process that has read no spec before."""
-    page = (PROJECT / "docs" / "design" / "extending.md").read_text("utf-8")
-    module, entry, *_ = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    module, entry, *_ = blocks("design/extending", "python")
     (tmp_path / "kinds").mkdir()
     (tmp_path / "kinds" / "threshold.py").write_text(module, "utf-8")
     (tmp_path / "entry.py").write_text(entry, "utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,9 @@ import pytest
 
 from release.errors import DataError, SpecError
 from release.queries.read import read_spec
+from release.street import answered
 from release.tables import sources
-from tests.answers import answered
-from tests.conftest import PROJECT
+from tests.docs.blocks import blocks
 from tests.small import Row, Small, query, table_of
 
 ROWS: list[Row] = [
@@ -27,10 +26,9 @@ ROWS: list[Row] = [
 
 @pytest.fixture(autouse=True)
 def arrow_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    page = (PROJECT / "docs" / "design" / "extending.md").read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    (module,) = (block for block in blocks if "class ArrowFile" in block)
-    (entry,) = (block for block in blocks if block.startswith("FORMATS"))
+    shown = blocks("design/extending", "python")
+    (module,) = (block for block in shown if "class ArrowFile" in block)
+    (entry,) = (block for block in shown if block.startswith("FORMATS"))
     (tmp_path / "arrow_file.py").write_text(module, "utf-8")
     place = importlib.util.spec_from_file_location("arrow_file", tmp_path / "arrow_file.py")
     assert place is not None

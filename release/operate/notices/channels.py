@@ -20,7 +20,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +27,7 @@ from urllib.parse import urlsplit
 from dp_release_verify.digests import sha256
 from release.errors import SpecError
 from release.operate.notices.notice import Notice
+from release.operate.plug_ins import plug_in
 from release.records.keys.files import forbidden_mode
 
 VARIABLE = "DP_RELEASE_NOTIFY"
@@ -101,14 +101,9 @@ class PrefectChannel(Channel):
 
     @cached_property
     def _plug_in(self) -> Callable[..., Any]:
-        # By its entry point, because flows import this package, which must not import them.
-        for plug_in in entry_points(group="dp_release.notifier"):
-            try:
-                load: Callable[..., Any] = plug_in.load()
-            except ImportError:
-                break
-            return load
-        raise SpecError(_FIELD, "prefect:// needs Prefect; pip install 'dp-release[flows]'")
+        absent = SpecError(_FIELD, "prefect:// needs Prefect; pip install 'dp-release[flows]'")
+        load: Callable[..., Any] = plug_in("dp_release.notifier", absent)
+        return load
 
     def check(self) -> None:
         """Load the block.

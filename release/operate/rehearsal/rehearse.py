@@ -24,7 +24,7 @@ from release.operate.rehearsal.folder import Destination
 from release.operate.rehearsal.text import Rehearsal
 from release.queries.engines.base import HereTables
 from release.spec.load import SpecFile
-from release.street import TO_THE_CHARGE, load_by
+from release.street import TO_THE_CHARGE, load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,17 +64,22 @@ def _performing(into: Destination | None) -> Callable[[Stage, Job], None]:
     def perform(stage: Stage, job: Job) -> None:
         if stage.name == "load":
             # What is found in tables is counted here, whatever the engine of a run.
-            load_by(HereTables, job)
-        elif stage.name != "open":
+            load(job, HereTables)
+        elif stage.name == "open":
+            if into is not None:
+                _look_into(into, job)
+        else:
             stage.does(job)
-        elif into is not None:
-            release_id = job.spec_file.spec.release.id
-            job.account = into.account(release_id)
-            for refusal in into.refusals(release_id):
-                with job.refusing():
-                    raise refusal
 
     return perform
+
+
+def _look_into(into: Destination, job: Job) -> None:
+    release_id = job.spec_file.spec.release.id
+    job.account = into.account(release_id)
+    for refusal in into.refusals(release_id):
+        with job.refusing():
+            raise refusal
 
 
 def _cautions(job: Job) -> tuple[str, ...]:
