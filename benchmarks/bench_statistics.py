@@ -27,7 +27,7 @@ from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.exact.statistics.gap_table import TwoCategories
+from release.exact.statistics.gap_table import cascade
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism, least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
@@ -37,7 +37,7 @@ from release.exact.statistics.top.canonical import CanonicalTop
 from release.exact.statistics.top.choice import best_top
 from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
 from release.exact.statistics.top.peeled import PeeledTop
-from release.noise.cascade import cascade
+from release.exact.statistics.two_categories import TwoCategories
 from release.noise.design import Asked
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import design_on_statistic
@@ -47,7 +47,7 @@ from release.queries.statistics import rank_scores, rank_spread
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
 from tests.exact.statistics.rank_errors import rank_errors, recursive, sample, split
-from tests.noise.test_cascade import errors, least_mean_error
+from tests.exact.statistics.test_cascade import errors, least_mean_error
 
 Floats = NDArray[np.float64]
 

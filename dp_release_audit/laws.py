@@ -36,6 +36,7 @@ from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
 
 Truth: TypeAlias = tuple[int, ...]
 AnyMechanism: TypeAlias = Mechanism | StatisticMechanism
+NoisyColumns: TypeAlias = NoisySums | NoisyHistogram
 
 DRAWS = 20_000
 """So often a cell is drawn where its words cannot be enumerated."""
@@ -162,7 +163,7 @@ class Laws:
             _check_stated(law, stated, _ROUNDED if has_tails else exact)
         return law
 
-    def _of_columns(self, run: AtWork, mechanism: StatisticMechanism, truth: Truth) -> CellLaw:
+    def _of_columns(self, run: AtWork, mechanism: NoisyColumns, truth: Truth) -> CellLaw:
         """The laws of statistics each of which has noise of its own."""
         statistics = np.array(truth, dtype=np.int64)
         laws = []
@@ -287,7 +288,7 @@ def _masses(noise: IntegerNoise, truth: int, law: Law) -> dict[Outcome, Fraction
     return masses
 
 
-def _is_moved(mechanism: StatisticMechanism, earlier: Truth, truth: Truth, column: int) -> bool:
+def _is_moved(mechanism: NoisyColumns, earlier: Truth, truth: Truth, column: int) -> bool:
     """Whether the noise of a column is the same for another true statistic, draw by draw."""
     noise = []
     for own in (earlier, truth):

@@ -4,7 +4,7 @@
     limit of sums over |k| <= N; the terms are not negative, so the order does not matter.
     [at_distance f n] is Pr[|noise| = n] and [tail f t p] says that Pr[|noise| >= t] is p.
     [geometric] is the noise of release/exact/integers/noise.py for one step, where
-    release/noise/solvers/staircase.py and release/exact/bounds.py take m = 1.
+    release/exact/integers/staircase.py and release/exact/bounds.py take m = 1.
 
     In words:
     - [tail_bound]: noise that is pure for E between neighbors one apart has

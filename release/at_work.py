@@ -11,10 +11,10 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.statistic import Statistic
 from release.noise.on_statistic import StatisticDesign
 from release.noise.refusal import Made
 from release.queries.base import Rerun
-from release.queries.statistics import Statistic
 from release.spec.query import Query
 
 if TYPE_CHECKING:

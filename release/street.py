@@ -40,6 +40,7 @@ from release.bundle.publish import LEDGER, Forecast, Publication, open_ledger
 from release.errors import DesignError, LedgerError, ReleaseError, SpecError
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.statistic import Statistic
 from release.job import (
     Access,
     Job,
@@ -59,7 +60,6 @@ from release.noise.unseen import Unseen, design_every, measure_tables, share_out
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data, statistic_of
-from release.queries.statistics import Statistic
 from release.queries.tabulations.table_count import TableCount
 from release.records.files import write
 from release.records.keys.outside import read_key

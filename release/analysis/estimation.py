@@ -55,7 +55,8 @@ from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.intervals import runs_of
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top.histogram import HistogramTop, Published
+from release.exact.statistics.top.bounds import Published
+from release.exact.statistics.top.histogram import HistogramTop
 from release.queries.intervals import around_sums, in_codes, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.zeros import chances_of_zero

@@ -16,7 +16,6 @@ from release.exact.domain import Topology
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.query import Query
 
@@ -231,7 +230,7 @@ def _query(opened: PublicRelease, made: forms.MadeQuery) -> QuerySummary:
     if isinstance(mechanism, Mechanism):
         accuracy = accuracy_of(mechanism, query.answers)
     if isinstance(mechanism, StatisticMechanism) and isinstance(query, OnStatisticQuery):
-        near = nearness_of(query, mechanism).sentence
+        near = mechanism.nearness(query.wording).sentence
     family = "committed" if mechanism is None else mechanism.family
     unit = answer_unit(query) if mechanism is not None else CODES
     return QuerySummary(query, made, family, accuracy, unit, near)

@@ -20,7 +20,6 @@ from release.exact.losses import LossName
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.tabulations.table_count import TableCount
 from release.spec.load import SpecFile
@@ -82,7 +81,7 @@ def _of_query(entry: Acceptance, query: Query, mechanism: AnyMechanism) -> Judge
     if isinstance(mechanism, StatisticMechanism):
         if not isinstance(query, OnStatisticQuery):
             raise TypeError(f"{query.name} has no statistic")
-        near = nearness_of(query, mechanism)
+        near = mechanism.nearness(query.wording)
         return Judged(entry, Fraction(near.near), f"({near.near_of})")
     domain = query.answers
     if entry.figure == P95 and isinstance(domain, AnswerDomain):

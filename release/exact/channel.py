@@ -115,6 +115,15 @@ class Channel(Mechanism):
         rows = np.stack(list(map(mechanism.row, range(mechanism.answers))))
         return cls(rows, mechanism.total)
 
+    @classmethod
+    def of_law(cls, domain: AnswerDomain | JointDomain, law: Any) -> Channel:
+        """The mechanism that a public law is; see :meth:`law`.
+
+        Raises:
+            ValueError, OverflowError: the integers are no channel.
+        """
+        return cls.of(law.rows)
+
     def law(self) -> forms.ChannelLaw:
         """As :meth:`Mechanism.law`."""
         return forms.ChannelLaw(forms.MECHANISM, "channel", self.rows.tolist())

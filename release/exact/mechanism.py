@@ -87,6 +87,14 @@ class Mechanism(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no form")
 
+    def sentence(self, sensitivity: Sensitivity) -> str:
+        """What it is and the extent of its proof: how a report begins to describe it."""
+        pairs = len(sensitivity.pairs(self.answers))
+        return (
+            f"A channel: one pmf for each of {self.answers} true answers, proved over {pairs} "
+            "ordered pairs of neighboring answers"
+        )
+
     def likelihoods(self) -> Iterator[list[int]]:
         """For each published answer, in code order, the weight that each true answer gives it.
 

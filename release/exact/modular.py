@@ -36,9 +36,27 @@ class Modular(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.pmf.total)
 
+    @classmethod
+    def of_law(cls, domain: AnswerDomain | JointDomain, law: Any) -> Modular:
+        """The mechanism on the answers of ``domain`` that a public law is; see :meth:`law`.
+
+        Raises:
+            ValueError, OverflowError: the integers are no mechanism on these answers.
+        """
+        total = sum(law.weights)
+        # Weights beyond 64 bits are held as Python's integers.
+        dtype: Any = np.int64 if total <= 2**62 else object
+        return cls(Pmf(domain.group, np.array(law.weights, dtype=dtype), total))
+
     def law(self) -> forms.ModularLaw:
         """As :meth:`Mechanism.law`."""
         return forms.ModularLaw(forms.MECHANISM, "modular", self.pmf.weights.tolist())
+
+    def sentence(self, sensitivity: Sensitivity) -> str:
+        """As :meth:`Mechanism.sentence`."""
+        sizes = " × ".join(str(size) for size in self.pmf.group.moduli)
+        differences = len(sensitivity.shifts)
+        return f"Modular noise: one pmf on {sizes} answers, proved for {differences} differences"
 
     @property
     def answers(self) -> int:

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from release.at_work import AtWork
 from release.bundle.answer_units import answer_unit
 from release.exact.domain import Codes, Topology
+from release.exact.statistics.statistic import Counts, Statistic, Sums
 from release.facts.models import Told
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.planning.plan import Candidate, candidate
-from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
-from release.queries.statistics import Counts, Statistic, Sums
 from release.spec.query import PlainQuery, Query
 
 Figures = NDArray[np.float64]
@@ -80,11 +79,11 @@ def _on_statistic(run: AtWork, design: StatisticDesign) -> Told | None:
     query, statistic = run.query, run.statistic
     if not isinstance(query, OnStatisticQuery):
         return None
-    near = nearness_of(query, design.mechanism)
+    near = design.mechanism.nearness(query.wording)
     if isinstance(statistic, Sums):
         found = _of_blocks(run, statistic, lambda block: _sums(query, block, near.near))
         return _told(near.sentence, found[:, 0], found[:, 1], "true sums or means are")
-    if query.scores_a_row is not None or query.shares:
+    if query.wording.scores_a_row is not None or query.shares:
         every = replace(statistic, of=_rows_of)
         # Half: a rank is at most so many rows from the middle, or from an end.
         half = _of_blocks(run, every, lambda block: block[:, 0] / 2)

@@ -35,6 +35,7 @@ from release.exact.numbers import MAX_EPSILON, format_exact, format_up
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import loss_above
+from release.exact.statistics.statistic import Ranks, Scores, Sums
 from release.noise.cache import DesignCache
 from release.noise.composed.groups import (
     EXPONENTIAL,
@@ -51,10 +52,8 @@ from release.noise.least import with_least
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.solvers.on_integers import with_ends
 from release.noise.stage import Problem, design_unseen, problem_of, solution_of
-from release.queries.nearness import nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import sensitivity_without_data, statistic_of
-from release.queries.statistics import Ranks, Scores, Sums
 from release.spec.declarations import Budget
 from release.spec.demands import demands_of
 from release.spec.guarantees import GuaranteeSpec
@@ -192,7 +191,7 @@ def _error(query: Query, design: AnyDesign | StatisticDesign) -> float:
     if isinstance(design, StatisticDesign):
         if not isinstance(query, OnStatisticQuery):
             raise TypeError(f"{query.name} has no statistic")
-        return nearness_of(query, design.mechanism).near
+        return design.mechanism.nearness(query.wording).near
     return float(design.objective)
 
 

@@ -18,6 +18,7 @@ from release.budget.cost import proportional_part
 from release.exact.losses import LossName
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.statistic import Statistic
 from release.noise.cache import DesignCache
 from release.noise.design import Asked, Design
 from release.noise.families import AnyDesign, Solvers
@@ -26,7 +27,6 @@ from release.noise.processes import FanOut, InTurn, Refused
 from release.noise.refusal import Made, accepted
 from release.noise.select import choose, family_of
 from release.queries.registry import sensitivity_without_data, statistic_of
-from release.queries.statistics import Statistic
 from release.spec.demands import demands_of
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of

@@ -12,15 +12,15 @@ from release.bundle.answer_units import answer_unit
 from release.bundle.statements import accuracy_of
 from release.errors import DesignError, SpecError
 from release.exact.domain import Topology
+from release.exact.statistics.nearness import Nearness
+from release.exact.statistics.statistic import Statistic
 from release.noise.families import Solvers
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.select import choose
 from release.noise.stage import asked_of
-from release.queries.nearness import Nearness, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
 from release.queries.registry import global_sensitivity, statistic_of
-from release.queries.statistics import Statistic
 from release.spec.guarantees import Source
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST
@@ -87,7 +87,7 @@ def plan_on_statistic(
         query,
         statistic,
         design,
-        nearness_of(query, design.mechanism),
+        design.mechanism.nearness(query.wording),
         spec_file.cells(query.by),
         # The δ of a statistic is 0, which may be less than the spec allows.
         charge_of(spec_file, query, query.claimed, kept),
@@ -105,7 +105,7 @@ def nearness_by_epsilon(
         for epsilon in epsilons:
             try:
                 design = design_on_statistic(statistic, name, replace(claimed, epsilon=epsilon))
-                nearness[name].append(nearness_of(query, design.mechanism))
+                nearness[name].append(design.mechanism.nearness(query.wording))
             except DesignError:
                 nearness[name].append(None)
     return nearness

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from release.exact.domain import Codes
+from release.exact.statistics.statistic import Statistic
 from release.queries.base import Kind, Profiles
 from release.queries.profiles import PROFILES, Cells, cells_of, integers
 from release.queries.registry import kind_of
-from release.queries.statistics import Statistic
 from release.spec.load import SpecFile
 from release.spec.query import Query
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from release.exact.statistics.nearness import Wording
+from release.exact.statistics.statistic import Statistic
 from release.queries.base import SummedQuery
-from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
 from release.spec.guarantees import Source
 from release.spec.query import Noise, PlainQuery
@@ -33,11 +34,6 @@ class OnStatisticQuery(PlainQuery, SummedQuery):
         if self.noise is None:
             return self.sensitivity is Source.GLOBAL
         return self.noise is Noise.ON_STATISTIC
-
-    @property
-    def scores_a_row(self) -> int | None:
-        """What one row of distance in rank is in scores; None where scores are no ranks."""
-        return None
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
@@ -77,14 +73,9 @@ class OnStatisticQuery(PlainQuery, SummedQuery):
         raise TypeError(f"{self.name} has no sums")
 
     @property
-    def rank_condition(self) -> str:
-        """In which cells a rank can be found at all, as the beginning of a sentence."""
-        return ""
-
-    @property
-    def counted_word(self) -> str:
-        """What the scores count, in the plural."""
-        return "rows"
+    def wording(self) -> Wording:
+        """What sentences about a mechanism need to know of this question."""
+        return Wording(self.units or f"units of {self.name}")
 
     @abstractmethod
     def statistic(self, rows: int, relation: Relation) -> Statistic:

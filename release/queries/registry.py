@@ -8,9 +8,9 @@ import numpy as np
 
 from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity, check_shifts
+from release.exact.statistics.statistic import Statistic
 from release.queries.base import Kind, SummedQuery
 from release.queries.on_statistic import OnStatisticQuery
-from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
 from release.spec.guarantees import DeclaredSensitivity
 from release.spec.model import Spec

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
@@ -19,6 +20,9 @@ from release.exact.losses import LossName, line_fits
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
 from release.spec.named import by_name
+
+if TYPE_CHECKING:
+    from release.exact.statistics.mechanism import StatisticMechanism
 
 BEST = "best"
 """The mechanism with the least expected loss of all that fit."""
@@ -153,58 +157,31 @@ MECHANISMS: dict[str, NamedMechanism] = by_name(
 """Every mechanism by its name, in the order in which they are compared."""
 
 
-@dataclass(frozen=True)
-class NamedStatistic:
-    """The public facts of a mechanism on statistics.
+_STATISTICS = "release.exact.statistics"
 
-    ``family`` is the place ``module:name`` of a :class:`release.noise.on_statistic.Family`.
+ON_STATISTIC: dict[str, str] = {
+    "permute_and_flip": f"{_STATISTICS}.permute_and_flip:PermuteAndFlip",
+    "exponential_mechanism": f"{_STATISTICS}.exponential:ExponentialMechanism",
+    "two_categories": f"{_STATISTICS}.two_categories:TwoCategories",
+    "gap_table": f"{_STATISTICS}.gap_table:GapTable",
+    "top_histogram": f"{_STATISTICS}.top.histogram:HistogramTop",
+    "top_canonical": f"{_STATISTICS}.top.canonical:CanonicalTop",
+    "top_peeled": f"{_STATISTICS}.top.peeled:PeeledTop",
+    "joint_quantiles": f"{_STATISTICS}.joint_quantiles:JointQuantiles",
+    "quantile_tree": f"{_STATISTICS}.quantile_tree:QuantileTree",
+    "noisy_sums": f"{_STATISTICS}.sums:NoisySums",
+}
+"""Every mechanism on statistics by its name, and the place ``module:class`` where it lies."""
+
+
+def mechanism_on_statistic(name: str) -> type[StatisticMechanism]:
+    """The mechanism on statistics of this name, loaded on use.
+
+    Raises:
+        KeyError: there is none.
     """
-
-    name: str
-    family: str
-
-
-def _top(name: str) -> NamedStatistic:
-    # One family makes all three: it chooses among them by the declared sizes.
-    return NamedStatistic(name, family="release.noise.on_statistic:TOP")
-
-
-ON_STATISTIC: dict[str, NamedStatistic] = by_name(
-    (
-        NamedStatistic(
-            "permute_and_flip",
-            family="release.noise.on_statistic:PERMUTE_AND_FLIP",
-        ),
-        NamedStatistic(
-            "exponential_mechanism",
-            family="release.noise.on_statistic:EXPONENTIAL_MECHANISM",
-        ),
-        NamedStatistic(
-            "two_categories",
-            family="release.noise.on_statistic:TWO_CATEGORIES",
-        ),
-        NamedStatistic(
-            "gap_table",
-            family="release.noise.on_statistic:GAP_TABLE",
-        ),
-        _top("top_histogram"),
-        _top("top_canonical"),
-        _top("top_peeled"),
-        NamedStatistic(
-            "joint_quantiles",
-            family="release.noise.on_statistic:QUANTILES",
-        ),
-        NamedStatistic(
-            "quantile_tree",
-            family="release.noise.on_statistic:QUANTILES",
-        ),
-        NamedStatistic(
-            "noisy_sums",
-            family="release.noise.on_statistic:NOISY_SUMS",
-        ),
-    )
-)
-"""Every mechanism on statistics by its name."""
+    module, _, attribute = ON_STATISTIC[name].partition(":")
+    return cast("type[StatisticMechanism]", getattr(import_module(module), attribute))
 
 
 def chosen_unseen(

@@ -25,14 +25,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.exact.statistics.gap_table import (
+from release.exact.statistics.gap_states import (
     TOTAL,
     count_states,
     first_places,
     neighbor_places,
     states,
 )
-from release.noise.cascade import cascade
+from release.exact.statistics.gap_table import cascade
 from release.noise.solvers.program import Builder, solve
 
 CASES = ((3, 8), (4, 6), (5, 5))

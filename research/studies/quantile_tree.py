@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.exact.statistics.joint_quantiles import JointQuantiles
-from release.exact.statistics.quantile_choice import best_quantiles, best_tree
+from release.exact.statistics.quantile_choice import best_quantiles
 from release.exact.statistics.quantile_tree import QuantileTree, read_off
 
 POINTS = (16, 64, 256, 1024)
@@ -157,7 +157,7 @@ def compared(setting: Setting) -> Errors:
     tables, shares, moved = samples(setting, random), setting.shares, 1 + setting.replaces
     epsilon, points = setting.epsilon, setting.points
     joint = JointQuantiles.fitted(epsilon, points, shares, 1, replaces=setting.replaces)
-    tree = best_tree(epsilon, points, shares, 1, replaces=setting.replaces)
+    tree = QuantileTree.best(epsilon, points, shares, 1, replaces=setting.replaces)
     deep = []
     for parts, growth in product((2, 4, 16, points), GROWTHS):
         if levels_below(points, parts):

@@ -32,7 +32,7 @@ from release.exact.mechanism import Mechanism
 from release.exact.statistics.selection import Selection
 from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top.canonical import CanonicalTop
-from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top.histogram import HistogramTop
 from release.exact.statistics.top.peeled import PeeledTop
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
@@ -201,10 +201,10 @@ def stated_parts(mechanism: AnyMechanism, truth: Truth) -> tuple[Law, ...] | Non
     if isinstance(mechanism, IntegerMechanism):
         # Codes of all integers are far from 0, around the middle one.
         return (noisy(mechanism.noise, truth[0] - mechanism.size // 2),)
+    # What is made of noisy integers, such as answers within the domain, says no more.
     if isinstance(mechanism, HistogramTop):
-        mechanism = mechanism.histogram
-    if isinstance(mechanism, NoisySums | NoisyHistogram):
-        # What is made of noisy integers, such as answers within the domain, says no more.
+        return tuple(noisy(mechanism.histogram.noise, own) for own in truth)
+    if isinstance(mechanism, NoisySums):
         return tuple(noisy(mechanism.noise, own) for own in truth)
     chances: Mapping[Outcome, Fraction]
     if isinstance(mechanism, Mechanism):

@@ -20,13 +20,13 @@ import pytest
 from release.budget.cost import charge_of, moved_together, satisfied, touched_cells
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise
+from release.exact.integers.staircase import staircase
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.noise.design import GAP
 from release.noise.refusal import Made
-from release.noise.solvers.staircase import staircase
 from release.noise.stage import design_unseen
 from release.spec.load import SpecFile
 from release.street import run_release

@@ -10,8 +10,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from release.exact.domain import Codes
+from release.exact.statistics.nearness import Nearness
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
-from release.queries.nearness import Nearness, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
@@ -34,7 +34,7 @@ def told(
     assert isinstance(asked, OnStatisticQuery)
     statistic = asked.statistic(1, relation)
     design = design_on_statistic(statistic, asked.mechanism, asked.claimed.to_guarantee())
-    return asked, design, nearness_of(asked, design.mechanism)
+    return asked, design, design.mechanism.nearness(asked.wording)
 
 
 def drawn(design: StatisticDesign, statistics: list[int]) -> Codes:
@@ -75,7 +75,7 @@ def test_the_rank_of_a_median() -> None:
     asked, design, nearness = told(query("binned", statistic="median", **GLOBAL))
     far = int(nearness.near)
     # One bin has the middle rank; all others lie as far off as is told.
-    assert asked.scores_a_row == 2
+    assert asked.wording.scores_a_row == 2
     found = drawn(design, [-2 * far, 0, *[-2 * far] * 4])
     assert (found == 1).mean() >= 0.95 - 0.015
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 import release
 from release.exact.statistics.gap_table import GapTable
+from release.exact.statistics.nearness import LEVEL, lead_for
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.job import Published
-from release.queries.nearness import LEVEL, lead_for, nearness_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.street import run_release
@@ -155,8 +155,8 @@ def test_loads_of_twelve_circuits_of_118_homes(
     assert {own.size for own in loads.values()} == {118}
     median = mechanism_of(public, "median_load")
     assert isinstance(median, PermuteAndFlip)
-    rows = math.ceil(lead_for(median) / 2)
-    told = nearness_of(query_of(public, "median_load"), median).sentence
+    rows = math.ceil(lead_for(median.chance_of_leader) / 2)
+    told = median.nearness(query_of(public, "median_load").wording).sentence
     assert f"less than {rows} rows" in told
     sums = mechanism_of(public, "mean_load")
     assert isinstance(sums, NoisySums)
@@ -215,7 +215,7 @@ def test_peak_hours_of_325_homes_on_every_day(lcl_halfhourly: Path, tmp_path: Pa
     for name, here in (("peak_hour", counts), ("peak_quarter", by_quarter)):
         mechanism = mechanism_of(public, name)
         assert isinstance(mechanism, PermuteAndFlip | GapTable)
-        enough = lead_for(mechanism)
+        enough = lead_for(mechanism.chance_of_leader)
         ranked = np.sort(here, axis=1)
         leads = ranked[:, -1] - ranked[:, -2]
         right, near = [], []
@@ -256,8 +256,10 @@ def test_incomes_of_twenty_areas(acs: Path, tmp_path: Path) -> None:
     own = {"unit": "person", "fixed": ["PUMA"]}
     spec = write_spec(tmp_path, tables, {"PUMA": sorted(values)}, queries, **own)
     public = run_verified(spec, tmp_path / "out").public
-    rows = math.ceil(lead_for(mechanism_of(public, "median_income")) / 2)
-    told = nearness_of(query_of(public, "quartiles"), mechanism_of(public, "quartiles")).sentence
+    rows = math.ceil(lead_for(mechanism_of(public, "median_income").chance_of_leader) / 2)
+    told = (
+        mechanism_of(public, "quartiles").nearness(query_of(public, "quartiles").wording).sentence
+    )
     of_all = int(told.split("within about ")[1].split(" rows")[0])
     within = mechanism_of(public, "mean_income").noise.radius(LEVEL)
 

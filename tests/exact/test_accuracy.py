@@ -24,12 +24,12 @@ from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
+from release.exact.integers.staircase import staircase
 from release.exact.losses import COST_POWERS, LossName, joint_loss, named_loss
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.noise.solvers.on_integers import with_ends
-from release.noise.solvers.staircase import staircase
 
 LINE, CIRCLE, NAMES = Topology.ORDERED, Topology.CYCLIC, Topology.NOMINAL
 

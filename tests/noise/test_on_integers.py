@@ -16,6 +16,7 @@ from release.exact.channel import answer_costs
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
+from release.exact.integers.staircase import staircase
 from release.exact.losses import COST_POWERS, LossName, named_loss
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
@@ -26,7 +27,6 @@ from release.noise.solvers.answers.laws import design_channel
 from release.noise.solvers.answers.problem import ChannelProblem
 from release.noise.solvers.approximate import _stretched, bounded_noise
 from release.noise.solvers.on_integers import STRETCHED, design_integer, runs_of, tables, with_ends
-from release.noise.solvers.staircase import staircase
 from tests.conftest import PROJECT
 from tests.exact.integers.test_mechanism import LOSSES, close, exact_rows, line, published_by_force
 from tests.exact.integers.test_noise import deltas_of, second
@@ -309,7 +309,7 @@ import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
-from release.noise.solvers.staircase import staircase
+from release.exact.integers.staircase import staircase
 steps = tuple(range(2, 801, 2))
 assert staircase(steps, Fraction(1), 1).noise.deltas(steps, Fraction(5, 2)).approximate > 0
 """

@@ -413,17 +413,17 @@ _LAWS = (
     ),
     *_of(
         "laws",
-        "noise/on_statistic.py",
+        "exact/statistics/two_categories.py",
         (
             "a swap of two categories is taken for two rows",
-            "return TwoCategories(least_ratio(epsilon, 1))",
-            "return TwoCategories(least_ratio(2 * epsilon, 1))",
+            "return cls(least_ratio(epsilon, 1))",
+            "return cls(least_ratio(2 * epsilon, 1))",
             "swaps",
         ),
     ),
     *_of(
         "laws",
-        "noise/solvers/staircase.py",
+        "exact/integers/staircase.py",
         (
             "a mixture of the truth is rounded to the truth",
             "half.append((length, -(-weight * share.numerator // share.denominator)))",

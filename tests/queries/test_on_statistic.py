@@ -23,15 +23,16 @@ from pydantic import TypeAdapter
 from release.at_work import reached
 from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import exp_bounds
-from release.exact.statistics.gap_table import TOTAL, GapTable, states
+from release.exact.statistics.gap_states import TOTAL, states
+from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.statistic import Statistic
 from release.exact.statistics.sums import NoisySums
 from release.noise.on_statistic import design_on_statistic
 from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import read_spec
 from release.queries.registry import statistic_of
-from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
 from tests.answers import answer, load

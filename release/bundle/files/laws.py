@@ -10,29 +10,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from dp_release_verify import forms
 from release.exact.channel import Channel
 from release.exact.integers.mechanism import IntegerMechanism
-from release.exact.integers.noise import IntegerNoise
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import format_down
-from release.exact.pmf import Pmf
 from release.exact.sensitivity import Sensitivity
-from release.exact.statistics.exponential import ExponentialMechanism
-from release.exact.statistics.gap_table import GapTable, TwoCategories
-from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.exact.statistics.permute_and_flip import PermuteAndFlip
-from release.exact.statistics.quantile_tree import QuantileTree
-from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top.canonical import CanonicalTop
-from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
-from release.exact.statistics.top.peeled import PeeledTop
 from release.queries.registry import statistic_of
-from release.queries.statistics import Counts, Ranks, Statistic
+from release.spec.mechanisms import mechanism_on_statistic
 from release.spec.model import Spec
 from release.spec.query import Query
 
@@ -42,6 +29,13 @@ if TYPE_CHECKING:
     from release.noise.on_statistic import StatisticDesign
 
 AnyMechanism: TypeAlias = Mechanism | StatisticMechanism
+
+ON_ANSWERS: dict[str, type[IntegerMechanism | Modular | Channel]] = {
+    "integers": IntegerMechanism,
+    "modular": Modular,
+    "channel": Channel,
+}
+"""The mechanisms on answers that a release can have, by the family of their law."""
 
 
 def law_of(design: AnyDesign | StatisticDesign) -> forms.Law:
@@ -63,7 +57,7 @@ def _bound(design: Any) -> forms.Bound | None:
 
 def found_of(mechanism: Mechanism, sensitivity: Sensitivity) -> forms.Found:
     """How far neighbors of the very table move an answer, for the auditor alone."""
-    if isinstance(mechanism, Modular) or sensitivity.distances is None:
+    if mechanism.modular_noise is not None or sensitivity.distances is None:
         return forms.Found(differences=[list(shift) for shift in sensitivity.shifts])
     return forms.Found(distances=sorted(sensitivity.distances))
 
@@ -79,52 +73,11 @@ def mechanism_of(spec: Spec, query: Query, law: Any) -> AnyMechanism:
     Raises:
         ValueError, OverflowError: the integers are no mechanism of this question.
     """
-    if isinstance(law, forms.IntegersLaw):
-        low, high = _runs(law.ends.low), _runs(law.ends.high)
-        return IntegerMechanism(IntegerNoise.of_law(law.noise), query.answers.size, low, high)
-    if isinstance(law, forms.ModularLaw):
-        return Modular(_pmf(query, law.weights))
-    if isinstance(law, forms.ChannelLaw):
-        return Channel.of(law.rows)
+    if law.family in ON_ANSWERS:
+        return ON_ANSWERS[law.family].of_law(query.answers, law)
     if not query.is_on_statistic:
         raise ValueError(f"{law.family} is noise on a statistic, and {query.name} has none")
-    return _statistic_mechanism(statistic_of(spec, query), law)
-
-
-def _statistic_mechanism(  # noqa: PLR0911 - one return a family
-    statistic: Statistic, law: Any
-) -> StatisticMechanism:
-    if isinstance(law, forms.GapLaw):
-        return GapTable(statistic.inputs, law.cap, np.array(law.weights, dtype=np.int64))
-    if isinstance(law, forms.SumsLaw):
-        return NoisySums(IntegerNoise.of_law(law.noise), statistic.inputs, statistic.spread)
-    if isinstance(statistic, Ranks):
-        about = statistic.inputs, statistic.shares
-        if isinstance(law, forms.TreeLaw):
-            return QuantileTree(*about, statistic.rows, statistic.replaces, law.block, law.ratio)
-        return JointQuantiles(*about, statistic.spread, law.ratio)
-    if isinstance(statistic, Counts):
-        if law.family == CanonicalTop.family:
-            return CanonicalTop(statistic.bounds, statistic.members, law.ratio)
-        if law.family == PeeledTop.family:
-            return PeeledTop(statistic.bounds, statistic.members, law.ratio)
-        histogram = NoisyHistogram(statistic.bounds, law.ratio)
-        return HistogramTop(histogram, statistic.members, statistic.published)
-    if law.family == TwoCategories.family:
-        return TwoCategories(law.ratio)
-    if law.family == ExponentialMechanism.family:
-        return ExponentialMechanism(statistic.inputs, statistic.spread, law.ratio)
-    if law.family == PermuteAndFlip.family:
-        return PermuteAndFlip(statistic.inputs, statistic.spread, law.ratio)
-    raise ValueError(f"{law.family} does not answer this question")
-
-
-def _runs(pairs: list[list[int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((length, shift) for length, shift in pairs)
-
-
-def _pmf(query: Query, weights: list[int]) -> Pmf:
-    total = sum(weights)
-    # Weights beyond 64 bits are held as Python's integers.
-    dtype: Any = np.int64 if total <= 2**62 else object
-    return Pmf(query.answers.group, np.array(weights, dtype=dtype), total)
+    statistic = statistic_of(spec, query)
+    if law.family not in statistic.families:
+        raise ValueError(f"{law.family} does not answer this question")
+    return mechanism_on_statistic(law.family).of_law(statistic, law)

@@ -21,7 +21,6 @@ from dp_release_verify import forms
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, answer_unit
 from release.bundle.cautions import differing_totals
-from release.bundle.figures import sentence_of, sentence_on_statistic
 from release.bundle.report.answer_pictures import pictures_of
 from release.bundle.report.answers import (
     AnswerColumn,
@@ -273,11 +272,10 @@ def _shown(
 def _sentence(spec: Spec, public: PublicQuery) -> str | None:
     """The mechanism and the extent of its proof; None where it is not public."""
     if public.on_statistic is not None:
-        return sentence_on_statistic(public.on_statistic)
+        return public.on_statistic.sentence
     if public.on_answers is None:
         return None
-    sensitivity = sensitivity_without_data(spec, public.query)
-    return sentence_of(public.query, public.on_answers, sensitivity)
+    return public.on_answers.sentence(sensitivity_without_data(spec, public.query))
 
 
 def _units(answers: Sequence[AnswerColumn]) -> str | None:

@@ -35,7 +35,7 @@ from release.exact.domain import AnswerDomain, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.queries.nearness import Nearness
+from release.exact.statistics.nearness import Nearness
 
 BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
 PALE = "#9dbad5"

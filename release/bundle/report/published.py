@@ -11,7 +11,7 @@ from release.bundle.files.laws import AnyMechanism
 from release.exact.domain import Codes
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.queries.nearness import Nearness, nearness_of
+from release.exact.statistics.nearness import Nearness
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.query import Query
 
@@ -53,4 +53,4 @@ class PublicQuery:
         """How near the answers are, where the noise is on the statistic."""
         if self.on_statistic is None or not isinstance(self.query, OnStatisticQuery):
             return None
-        return nearness_of(self.query, self.on_statistic)
+        return self.on_statistic.nearness(self.query.wording)

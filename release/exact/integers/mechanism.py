@@ -106,11 +106,30 @@ class IntegerMechanism(Mechanism):
             reach = max(reach, last + shift + 1 if is_low else self.size - first - shift)
         return reach
 
+    @classmethod
+    def of_law(cls, domain: Domain, law: Any) -> IntegerMechanism:
+        """The mechanism on the answers of ``domain`` that a public law is; see :meth:`law`.
+
+        Raises:
+            ValueError, OverflowError: the integers are no mechanism on these answers.
+        """
+        low, high = ([tuple(run) for run in runs] for runs in (law.ends.low, law.ends.high))
+        return cls(IntegerNoise.of_law(law.noise), domain.size, tuple(low), tuple(high))
+
     def law(self) -> forms.IntegersLaw:
         """As :meth:`Mechanism.law`."""
         low, high = ([list(run) for run in merged(table)] for table in (self.low, self.high))
         ends = forms.Shifts(low, high)
         return forms.IntegersLaw(forms.MECHANISM, "integers", self.noise.law(), ends)
+
+    def sentence(self, sensitivity: Sensitivity) -> str:
+        """As :meth:`Mechanism.sentence`."""
+        ends = "clamped and remapped" if self.low or self.high else "clamped"
+        farthest = max(sensitivity.distances or (0,))
+        return (
+            f"Noise on the integers, {ends} to {self.size} answers in order, proved for neighbors "
+            f"up to {farthest} apart"
+        )
 
     @property
     def answers(self) -> int:

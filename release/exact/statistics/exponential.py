@@ -36,6 +36,7 @@ class ExponentialMechanism(Selection):
     """
 
     family = "exponential_mechanism"
+    how = "the exponential mechanism"
 
     def profile(self, epsilon: Fraction, step: Fraction) -> Profile:
         """The profile of all that has losses within an interval of ``epsilon``, on a grid.

@@ -1,13 +1,8 @@
-"""The commonest of few categories where a neighboring table may hold another unit in one's place.
+"""The commonest of few categories by a table of chances, where one unit may replace another.
 
-The statistics of a cell are its scores: how many privacy units are in each of 2 to 6 public
-categories. A unit has one row, so between neighboring tables at most one score falls and at most
-one rises, each by 1. A unit that only leaves the cell, or only enters it, counts as well.
-
-A mechanism here sees the *gaps* alone: how far each score is below the largest. Two categories have
-a closed form, :class:`TwoCategories`. For more, :class:`GapTable` holds the chances as integers and
-proves them pair by pair; where such a table comes from does not matter to the proof
-(docs/design/selection-gap-tables.md).
+A gap is how far a score lies below the largest (:mod:`release.exact.statistics.gap_states`).
+:class:`GapTable` holds the chances by the gaps as integers, and proves them pair by pair; where a
+table comes from does not matter to the proof (docs/design/selection-gap-tables.md).
 """
 
 from __future__ import annotations
@@ -15,103 +10,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations_with_replacement, product
-from math import comb
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.numbers import exp_bounds
-from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, draw_odd, random_below_power
-from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism, loss_above
-
-Integers: TypeAlias = NDArray[np.int64]
-
-_BITS = 62
-
-TOTAL = 2**_BITS // 60 * 60
-"""The sum of every row of a gap table.
-
-A multiple of 1 to 6, so that any number of leaders can share what the others leave. All rows have
-the same, so that ratios of chances are ratios of weights.
-"""
-
-FEWEST, MOST = 2, 6
-"""How many categories a gap table may have."""
-
-MOST_STATES = 2**15
-"""How many states a gap table may have; the proof for so many takes about two seconds."""
-
-# No gap changes by more between neighboring tables: the largest score and the category's own each
-# move by 1.
-_STEP = 2
-
-
-@dataclass(frozen=True)
-class TwoCategories(StatisticMechanism):
-    """The category of the smaller score is published with the least chance that privacy allows.
-
-    With ρ = ``ratio``/2^64 and scores g apart that chance is ρ^(g/2)/2 for even g, and
-    ρ^((g-1)/2)·ρ/(1+ρ) for odd g. It is ε-private where ρ·e^ε ≥ 1; with equality no ε-private rule
-    has a smaller chance at any g.
-
-    Raises:
-        ValueError: a ratio that is not in 1 … 2^64 - 1.
-    """
-
-    family = "two_categories"
-
-    ratio: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.ratio < RATIO_ONE:
-            raise ValueError(f"the ratio must be in 1 … 2^64 - 1, not {self.ratio}")
-
-    def law(self) -> forms.RatioLaw:
-        """As :meth:`StatisticMechanism.law`: one number decides it."""
-        return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
-
-    @property
-    def inputs(self) -> int:
-        """As :attr:`StatisticMechanism.inputs`: the two scores."""
-        return 2
-
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """As :meth:`StatisticMechanism.satisfies`, for all scores and all their neighbors."""
-        return loss_above(self.ratio) <= epsilon
-
-    def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
-        """As :meth:`StatisticMechanism.draw`, from scores of at least 0.
-
-        Raises:
-            ValueError: statistics that are not scores of two categories.
-        """
-        scores = _checked(statistics, 2)
-        gaps = np.abs(scores[:, 0] - scores[:, 1])
-        # All three are drawn for every cell: what a cell takes of the source tells no gap.
-        reaches = draw_geometric(self.ratio, gaps.size, source) >= gaps // 2
-        coin = random_below_power(1, gaps.size, source) == 1
-        odd = draw_odd(self.ratio, gaps.size, source) == 1
-        is_wrong = reaches & np.where(gaps % 2 == 0, coin, odd)
-        leader = (scores[:, 1] > scores[:, 0]).astype(np.int64)
-        return np.where(is_wrong, 1 - leader, leader)[:, np.newaxis]
-
-    def chance_of_leader(self, lead: int) -> float:
-        """The chance of a category that is ``lead`` above the other."""
-        return float(1 - self.error_at_lead(lead))
-
-    def error_at_lead(self, lead: int) -> Fraction:
-        """The exact chance of the smaller score, ``lead`` ≥ 0 below the other; ½ for a tie.
-
-        Raises:
-            ValueError: a negative lead.
-        """
-        _check_lead(lead)
-        ratio = Fraction(self.ratio, RATIO_ONE)
-        return ratio ** (lead // 2) * (ratio / (1 + ratio) if lead % 2 else Fraction(1, 2))
+from release.exact.sampling import SYSTEM, RandomBytes, random_below_power
+from release.exact.statistics.cascade import cascade_weights, public_cap
+from release.exact.statistics.gap_states import (
+    BITS,
+    FEWEST,
+    MOST,
+    MOST_STATES,
+    TOTAL,
+    Integers,
+    check_lead,
+    checked_scores,
+    count_states,
+    neighbor_places,
+    state_ranks,
+    states,
+)
+from release.exact.statistics.mechanism import StatisticMechanism
+from release.exact.statistics.nearness import Nearness, Wording, nearness_of_one
+from release.exact.statistics.statistic import Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +92,20 @@ class GapTable(StatisticMechanism):
     def __hash__(self) -> int:
         return hash((self.categories, self.cap, self.weights.tobytes()))
 
+    @classmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> GapTable | None:
+        """As :meth:`StatisticMechanism.designed`: the cascade.
+
+        Where ε is small there is none: it would be too large, or is not private.
+        """
+        cap = public_cap(statistic.inputs, epsilon)
+        return None if cap is None else cascade(statistic.inputs, cap, epsilon)
+
+    @classmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> GapTable:
+        """As :meth:`StatisticMechanism.of_law`."""
+        return cls(statistic.inputs, law.cap, np.array(law.weights, dtype=np.int64))
+
     def law(self) -> forms.GapLaw:
         """As :meth:`StatisticMechanism.law`."""
         return forms.GapLaw(forms.MECHANISM, "gap_table", self.cap, self.weights.tolist())
@@ -187,6 +125,18 @@ class GapTable(StatisticMechanism):
         allowed = np.array([min(TOTAL, bound) for bound in bounds], dtype=np.int64)
         before, after = neighbor_places(self.categories, self.cap)
         return bool((weights[before] <= allowed[after]).all())
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        return (
+            f"A choice among {self.categories} categories by their gaps up to {self.cap}, proved "
+            "for one unit that is replaced"
+        )
+
+    def nearness(self, wording: Wording) -> Nearness:
+        """As :meth:`StatisticMechanism.nearness`."""
+        return nearness_of_one(self.chance_of_leader, wording)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`, from scores of at least 0.
@@ -212,10 +162,10 @@ class GapTable(StatisticMechanism):
 
     def _rows_of(self, statistics: Codes) -> tuple[Codes, Codes]:
         """The categories of each cell by increasing gap, and the row of its state."""
-        scores = _checked(statistics, self.categories)
+        scores = checked_scores(statistics, self.categories)
         gaps = np.minimum(scores.max(axis=1, keepdims=True) - scores, self.cap)
         order = np.argsort(gaps, axis=1, kind="stable")
-        return order, _ranks(np.take_along_axis(gaps, order, axis=1), self.cap)
+        return order, state_ranks(np.take_along_axis(gaps, order, axis=1), self.cap)
 
     def error_at_lead(self, lead: int) -> Fraction:
         """The exact chance of any other category than one that is ``lead`` above all others.
@@ -225,10 +175,10 @@ class GapTable(StatisticMechanism):
         Raises:
             ValueError: a negative lead.
         """
-        _check_lead(lead)
+        check_lead(lead)
         gaps = np.full((1, self.categories), min(lead, self.cap), dtype=np.int64)
         gaps[0, 0] = 0
-        return 1 - Fraction(int(self.weights[_ranks(gaps, self.cap)[0], 0]), TOTAL)
+        return 1 - Fraction(int(self.weights[state_ranks(gaps, self.cap)[0], 0]), TOTAL)
 
     def chance_of_leader(self, lead: int) -> float:
         """The least chance of a category that is ``lead`` above the next, whatever the others."""
@@ -237,113 +187,20 @@ class GapTable(StatisticMechanism):
         return float(self.weights[here, 0].min() / TOTAL)
 
 
-def permute_and_flip_error(ratio: Fraction, categories: int, lead: int) -> Fraction:
-    """The exact chance that permute-and-flip errs where one category is ``lead`` above the others.
-
-    It accepts a category with chance p = ``ratio``^gap; for scores that both fall and rise it is
-    ε-private where ``ratio``²·e^ε ≥ 1. The leader is published with chance ∫₀¹ (1 - u·p)^(K-1) du =
-    (1 - (1 - p)^K)/(K·p), K being ``categories``.
-
-    Source: McKenna and Sheldon 2020.
+@lru_cache(maxsize=4)
+def cascade(categories: int, cap: int, epsilon: Fraction) -> GapTable | None:
+    """The gap table of the cascade, or None where it is not ``epsilon``-private.
 
     Raises:
-        ValueError: a negative lead, or a ratio that is not in (0, 1].
+        ValueError: a number of categories or a cap that no gap table has, or ε not in [0, 100].
     """
-    _check_lead(lead)
-    if not 0 < ratio <= 1:
-        raise ValueError(f"the ratio must be above 0 and at most 1, not {ratio}")
-    chance = ratio**lead
-    return 1 - (1 - (1 - chance) ** categories) / (categories * chance)
-
-
-def count_states(categories: int, cap: int) -> int:
-    """How many states there are."""
-    return comb(cap + categories - 1, categories - 1)
-
-
-@lru_cache(maxsize=4)
-def states(categories: int, cap: int) -> Integers:
-    """All states, shape (states, categories): non-decreasing, first 0, in lexicographic order."""
-    rest = combinations_with_replacement(range(cap + 1), categories - 1)
-    flat = np.fromiter(chain.from_iterable(rest), dtype=np.int64).reshape(-1, categories - 1)
-    gaps = np.concatenate([np.zeros((len(flat), 1), dtype=np.int64), flat], axis=1)
-    gaps.setflags(write=False)
-    return gaps
-
-
-def first_places(gaps: Integers) -> Integers:
-    """For each category how many have smaller gaps: where its gap first stands in the state."""
-    smaller = gaps[:, np.newaxis, :] < gaps[:, :, np.newaxis]
-    counts: Integers = smaller.sum(axis=2, dtype=np.int64)
-    return counts
-
-
-@lru_cache(maxsize=1)
-def neighbor_places(categories: int, cap: int) -> tuple[Integers, Integers]:
-    """All pairs of weights that one category may have in neighboring tables, as flat indices.
-
-    The index is that of the category's first place in its state: equal gaps have equal weights. The
-    pairs are sorted, each stands once and with its reverse, and none is of a weight with itself.
-
-    Gaps up to ``cap`` + 2 are enough. No gap changes by more than 2, so one above that is above the
-    cap afterwards too, whatever it is; and who leads afterwards is decided by gaps of at most 2.
-    """
-    wide = states(categories, cap + _STEP)
-    size = count_states(categories, cap) * categories
-    before = _flat_places(np.minimum(wide, cap), cap)
-    pairs = []
-    # The last index stands for no category: the unit was in none, or is in none now.
-    for fallen, risen in product(range(categories + 1), repeat=2):
-        if fallen == risen:
-            continue
-        gaps = np.concatenate([wide, np.zeros((len(wide), 1), dtype=np.int64)], axis=1)
-        gaps[:, fallen] += 1
-        gaps[:, risen] -= 1
-        gaps = gaps[:, :categories]
-        gaps = np.minimum(gaps - gaps.min(axis=1, keepdims=True), cap)
-        after = _flat_places(gaps, cap)
-        moved = before != after
-        pairs.append(before[moved] * size + after[moved])
-    both = np.sort(np.concatenate(pairs))
-    both = both[np.append(True, both[1:] != both[:-1])]
-    first, second = both // size, both % size
-    first.setflags(write=False)
-    second.setflags(write=False)
-    return first, second
-
-
-def _flat_places(gaps: Integers, cap: int) -> Integers:
-    rows = _ranks(np.sort(gaps, axis=1), cap)
-    places: Integers = rows[:, np.newaxis] * gaps.shape[1] + first_places(gaps)
-    return places
-
-
-def _ranks(sorted_gaps: Integers, cap: int) -> Integers:
-    """The row of each state in the order of :func:`states`; shape (rows,)."""
-    categories = sorted_gaps.shape[1]
-    # Written in base cap + 1, states are in the order of their numbers.
-    places = (cap + 1) ** np.arange(categories - 1, -1, -1, dtype=np.int64)
-    numbers = states(categories, cap) @ places
-    ranks: Integers = np.searchsorted(numbers, sorted_gaps @ places).astype(np.int64)
-    return ranks
+    table = GapTable(categories, cap, cascade_weights(categories, cap, epsilon))
+    return table if table.satisfies(epsilon) else None
 
 
 def _uniform_below_total(count: int, source: RandomBytes) -> Integers:
     """Uniform integers below the total: those above it, 2^-60 of all, are drawn again."""
-    uniform = random_below_power(_BITS, count, source).astype(np.int64)
+    uniform = random_below_power(BITS, count, source).astype(np.int64)
     while (again := np.flatnonzero(uniform >= TOTAL)).size:
-        uniform[again] = random_below_power(_BITS, again.size, source)
+        uniform[again] = random_below_power(BITS, again.size, source)
     return uniform
-
-
-def _check_lead(lead: int) -> None:
-    if not lead >= 0:
-        raise ValueError(f"a lead is at least 0, not {lead}")
-
-
-def _checked(statistics: Codes, categories: int) -> Integers:
-    if statistics.ndim != 2 or statistics.shape[1] != categories:
-        raise ValueError(f"the statistics of a cell are the scores of {categories} categories")
-    if not (statistics >= 0).all():
-        raise ValueError("a score is a number of privacy units, at least 0")
-    return statistics.astype(np.int64)

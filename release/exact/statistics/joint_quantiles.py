@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,16 @@ from release.exact.statistics.mechanism import (
     least_ratio,
     loss_above,
 )
+from release.exact.statistics.nearness import (
+    LEVEL,
+    POINTS,
+    Nearness,
+    Wording,
+    nearness_of_ranks,
+)
 from release.exact.statistics.ordered_paths import Paths, Positions
 from release.exact.statistics.path_draws import draw_path
+from release.exact.statistics.statistic import Ranks, Statistic
 
 SUBLEVELS = 256
 """Sub-levels of a candidate, where nothing else is said."""
@@ -86,6 +95,18 @@ class JointQuantiles(Quantiles):
         if not 1 <= self.ratio < RATIO_ONE:
             raise ValueError("ratio must be between 1 and 2^64 - 1")
 
+    @classmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> JointQuantiles:
+        """As :meth:`StatisticMechanism.designed`."""
+        ranks = Ranks.checked(statistic)
+        return cls.with_spread(epsilon, ranks.inputs, ranks.shares, ranks.spread)
+
+    @classmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> JointQuantiles:
+        """As :meth:`StatisticMechanism.of_law`."""
+        ranks = Ranks.checked(statistic)
+        return cls(ranks.inputs, ranks.shares, ranks.spread, law.ratio)
+
     def law(self) -> forms.RatioLaw:
         """As :meth:`StatisticMechanism.law`: one number decides it."""
         return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
@@ -130,6 +151,16 @@ class JointQuantiles(Quantiles):
         """By how many rows' distance between ranks a chance falls by e, rounded."""
         return 1 / (2 * self.sublevels * sum(self.steps) * float(loss_above(self.ratio)))
 
+    @property
+    def variances(self) -> list[float]:
+        """The variance of the distance of each quantile from its rank, in rows, rounded.
+
+        Where rows are spread evenly the distances are a bridge of Laplace steps, of which there is
+        one more than there are shares.
+        """
+        steps = len(self.shares) + 1
+        return [2 * self.row_scale**2 * at * (steps - at) / steps for at in range(1, steps)]
+
     @cached_property
     def steps(self) -> tuple[int, ...]:
         """P_1..P_(m+1), which add up to D."""
@@ -142,6 +173,40 @@ class JointQuantiles(Quantiles):
     def loses_in_proportion(self, epsilon: Fraction) -> bool:
         """As :meth:`StatisticMechanism.loses_in_proportion`: losses grow with the exponent."""
         return self.satisfies(epsilon)
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        return (
+            f"{len(self.shares)} quantiles on {self.candidates} points, drawn together, proved for "
+            f"scores that one unit moves by up to {self.spread}"
+        )
+
+    def nearness(self, wording: Wording) -> Nearness:
+        """As :meth:`StatisticMechanism.nearness`.
+
+        Where rows are spread evenly, distances from the ranks are a bridge of Laplace steps: each
+        step between two neighboring quantiles has the chance e^(-|step|/scale), and all steps add
+        up to 0.
+        """
+        scale, steps = self.row_scale, self.outputs + 1
+        reach = np.linspace(-25 * steps**0.5, 25 * steps**0.5, 4001)
+        law = np.exp(-np.abs(reach))
+        walks = [law]
+        for _ in range(self.outputs - 1):
+            walks.append(np.convolve(walks[-1], law, mode="same"))
+            # Only shares count below, and masses of many steps would grow without bound.
+            walks[-1] /= walks[-1].max()
+        # The quantile in the middle has the widest law.
+        middle = steps // 2
+        marginal = walks[middle - 1] * walks[steps - middle - 1]
+        order = np.argsort(np.abs(reach), kind="stable")
+        chances = np.cumsum(marginal[order]) / marginal.sum()
+        far = np.abs(reach)[order] * scale
+        rows = int(np.ceil(far[np.searchsorted(chances, LEVEL)]))
+        distances = np.linspace(0, 2 * rows, POINTS)
+        within = np.interp(distances, far, chances)
+        return nearness_of_ranks(self.outputs, rows, distances, within)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Candidates' numbers, shape (cells, shares), no row of which descends.

@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from dp_release_verify import forms
 from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
+from release.exact.statistics.nearness import Nearness, Wording
+from release.exact.statistics.statistic import Statistic
 
 RATIO_BITS = 64
 RATIO_ONE = 1 << RATIO_BITS
@@ -27,7 +29,29 @@ class StatisticMechanism(ABC):
     """A random rule from the statistics of a cell to the integers that are published of it."""
 
     family: ClassVar[str]
-    """The name of the family in the files of a release."""
+    """The name of the family in specs and in the files of a release."""
+
+    @classmethod
+    @abstractmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> Self | None:
+        """The one of least noise at one charge; None where another family has to answer.
+
+        ``part`` is what one that loses in proportion is charged, as a part of what another one is.
+
+        Raises:
+            ValueError: there is none for this ε in 64 bits.
+            TypeError: the statistic is of a kind that it does not answer.
+        """
+
+    @classmethod
+    @abstractmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> Self:
+        """The one that a public law is for the statistic of its question; see :meth:`law`.
+
+        Raises:
+            ValueError, OverflowError: the integers are no mechanism on this statistic.
+            TypeError: the statistic is of a kind that it does not answer.
+        """
 
     @property
     @abstractmethod
@@ -39,13 +63,18 @@ class StatisticMechanism(ABC):
         """How many integers of a cell it publishes: the code of one choice, or more."""
         return 1
 
+    @abstractmethod
     def law(self) -> forms.Law:
-        """The mechanism as a release has it: whole numbers, and nothing that the question says.
+        """The mechanism as a release has it: whole numbers, and nothing that the question says."""
 
-        Raises:
-            TypeError: the format has no such mechanism.
-        """
-        raise TypeError(f"{type(self).__name__} has no form")
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """What it is and the extent of its proof: how a report begins to describe it."""
+
+    @abstractmethod
+    def nearness(self, wording: Wording) -> Nearness:
+        """How near its answers are to the true ones, in the words of their question."""
 
     @abstractmethod
     def satisfies(self, epsilon: Fraction) -> bool:

@@ -27,6 +27,7 @@ class PermuteAndFlip(Selection):
     """The first candidate, in a random order, that is accepted with chance ρ^gap."""
 
     family = "permute_and_flip"
+    how = "permute-and-flip"
 
     def drawn(self, gaps: Codes, source: RandomBytes) -> Codes:
         """As :meth:`Selection.drawn`."""

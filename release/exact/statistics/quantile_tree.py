@@ -9,10 +9,12 @@ may be done in floats.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias
+from statistics import NormalDist, fmean
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +24,23 @@ from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.joint_quantiles import Quantiles, check_shape, check_shares, spread_of
-from release.exact.statistics.mechanism import is_private, least_ratio
+from release.exact.statistics.mechanism import RATIO_ONE, is_private, least_ratio
+from release.exact.statistics.nearness import (
+    LEVEL,
+    POINTS,
+    Nearness,
+    Wording,
+    nearness_of_ranks,
+)
+from release.exact.statistics.statistic import Ranks, Statistic
 from release.exact.statistics.sums import geometric_noise
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK = 1 << 20
 """Counts that get noise at once."""
+
+_LARGEST_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,46 @@ class QuantileTree(Quantiles):
         ratio = least_ratio(epsilon, _exponent(rows, block, replaces=replaces))
         return cls(candidates, shares, rows, replaces, block, ratio)
 
+    @classmethod
+    def best(
+        cls,
+        epsilon: Fraction,
+        candidates: int,
+        shares: tuple[Fraction, ...],
+        rows: int,
+        *,
+        replaces: bool,
+    ) -> QuantileTree:
+        """The tree of least variance: with noise on the candidates' rows alone, or with blocks.
+
+        Raises:
+            ValueError: ε is too small for 64 bits.
+        """
+        about = epsilon, candidates, shares, rows
+        plain = cls.fitted(*about, 1, replaces=replaces)
+        if candidates < 4:
+            return plain
+        # Blocks halve what ε is left for each count, whatever their size is.
+        crossing = fmean(float(share * (1 - share)) for share in shares)
+        sizes = range(2, min(candidates // 2, _LARGEST_BLOCK) + 1)
+        block = min(sizes, key=lambda size: _in_blocks(candidates, size, crossing))
+        split = cls.fitted(*about, block, replaces=replaces)
+        return min(plain, split, key=lambda tree: fmean(tree.variances))
+
+    @classmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> QuantileTree:
+        """As :meth:`StatisticMechanism.designed`."""
+        ranks = Ranks.checked(statistic)
+        about = ranks.inputs, ranks.shares, ranks.rows
+        return cls.best(epsilon, *about, replaces=ranks.replaces)
+
+    @classmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> QuantileTree:
+        """As :meth:`StatisticMechanism.of_law`."""
+        ranks = Ranks.checked(statistic)
+        about = ranks.inputs, ranks.shares, ranks.rows, ranks.replaces
+        return cls(*about, law.block, law.ratio)
+
     def law(self) -> forms.TreeLaw:
         """As :meth:`StatisticMechanism.law`."""
         return forms.TreeLaw(forms.MECHANISM, "quantile_tree", self.ratio, self.block)
@@ -93,6 +145,24 @@ class QuantileTree(Quantiles):
         """The noise of each count."""
         return geometric_noise(self.ratio)
 
+    @property
+    def variances(self) -> list[float]:
+        """The variance of the distance of each quantile from its rank, in rows, rounded.
+
+        Where rows are spread evenly it is that of the rows below a point less their share of all
+        rows: counts before the point weigh 1 - share in it, and those after it -share.
+        """
+        ratio = self.ratio / RATIO_ONE
+        variance = 2 * ratio / (1 - ratio) ** 2
+        variances = []
+        for share in self.shares:
+            crossing = float(share * (1 - share))
+            counts = self.candidates * crossing
+            if self.block > 1:
+                counts = _in_blocks(self.candidates, self.block, crossing)
+            variances.append(variance * counts)
+        return variances
+
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether ρ, to the power of the sum by which neighbors move all counts, times e^ε ≥ 1."""
         exponent = _exponent(self.rows, self.block, replaces=self.is_replaced)
@@ -103,6 +173,26 @@ class QuantileTree(Quantiles):
         # A replaced row loses 2 of 2, and by its spread D of D; one that comes in 1 of 2, and
         # by its spread D - min P of D, which is no less: two steps or more add up to D.
         return self.satisfies(epsilon)
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        blocks = f" and of blocks of {self.block}" if self.block > 1 else ""
+        return (
+            f"{len(self.shares)} quantiles read off noisy counts of {self.candidates} points"
+            f"{blocks}, proved for units of up to {self.rows} rows"
+        )
+
+    def nearness(self, wording: Wording) -> Nearness:
+        """As :meth:`StatisticMechanism.nearness`.
+
+        Where rows are spread evenly, a distance from a rank is the sum of many noises.
+        """
+        deviation = math.sqrt(max(self.variances))
+        rows = math.ceil(NormalDist().inv_cdf((1 + LEVEL) / 2) * deviation)
+        distances = np.linspace(0, 2 * rows, POINTS)
+        within = [math.erf(far / (math.sqrt(2) * deviation)) for far in distances.tolist()]
+        return nearness_of_ranks(self.outputs, rows, distances, np.array(within))
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Candidates' numbers, shape (cells, shares), no row of which descends.
@@ -137,6 +227,16 @@ class QuantileTree(Quantiles):
     def _noisy(self, counts: Codes, source: RandomBytes) -> Floats:
         noise = self.noise.draw(counts.size, source).reshape(counts.shape)
         return counts.astype(np.float64) + noise
+
+
+def _in_blocks(candidates: int, block: int, crossing: float) -> float:
+    """The variance in those of one count.
+
+    By least squares a block's sum has the variance block/(block + 1). Within the block of the
+    quantile k of its points lie below: they add k·(block - k)/block, here the mean over k.
+    """
+    across = block / (block + 1) * (candidates / block) * crossing
+    return across + (block**2 - 1) / (6 * block)
 
 
 def _exponent(rows: int, block: int, *, replaces: bool) -> int:

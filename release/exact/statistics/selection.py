@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from release.exact.statistics.mechanism import (
     is_private,
     least_ratio,
 )
+from release.exact.statistics.nearness import Nearness, Wording, nearness_of_one
+from release.exact.statistics.statistic import Statistic
 
 _ENTRIES_AT_ONCE = 2**22
 
@@ -33,6 +35,9 @@ class Selection(StatisticMechanism):
     Raises:
         ValueError: fewer than two candidates, a spread below 1, or a ratio not between 0 and 1.
     """
+
+    how: ClassVar[str]
+    """By what a candidate is chosen."""
 
     candidates: int
     spread: int
@@ -53,6 +58,16 @@ class Selection(StatisticMechanism):
         """
         return cls(candidates, spread, least_ratio(epsilon, spread))
 
+    @classmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> Self:
+        """As :meth:`StatisticMechanism.designed`."""
+        return cls.fitted(epsilon, statistic.inputs, statistic.spread)
+
+    @classmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> Self:
+        """As :meth:`StatisticMechanism.of_law`."""
+        return cls(statistic.inputs, statistic.spread, law.ratio)
+
     def law(self) -> forms.RatioLaw:
         """As :meth:`StatisticMechanism.law`: one number decides it."""
         return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
@@ -69,6 +84,18 @@ class Selection(StatisticMechanism):
     def loses_in_proportion(self, epsilon: Fraction) -> bool:
         """As :meth:`StatisticMechanism.loses_in_proportion`: ln(1/ρ) for each step of a range."""
         return self.satisfies(epsilon)
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        return (
+            f"A selection among {self.candidates} candidates by {self.how}, proved for scores "
+            f"that one unit moves within a range of {self.spread}"
+        )
+
+    def nearness(self, wording: Wording) -> Nearness:
+        """As :meth:`StatisticMechanism.nearness`."""
+        return nearness_of_one(self.chance_of_leader, wording)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`; ``statistics`` are scores."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,15 @@ from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
 from release.exact.integers.noise import MOST_BITS, RATIO_ONE, REACH, IntegerNoise, Tail
 from release.exact.integers.profile import exact_profile, is_cheap
+from release.exact.integers.staircase import staircase
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio, loss_above
+from release.exact.statistics.nearness import LEVEL, POINTS, Nearness, Wording
+from release.exact.statistics.statistic import Statistic
+
+_ROWS = (10, 100, 1_000, 10_000, 100_000)
+"""Of so many rows the error of a mean is told."""
 
 _MOST_RUNS = 1000
 """A forged file must cost a verifier little; a designed one has a few."""
@@ -62,6 +69,28 @@ class NoisySums(StatisticMechanism):
         if not noisy.satisfies(epsilon):
             raise ValueError("epsilon is too small, or a row moves the sums too far, for 62 bits")
         return noisy
+
+    @classmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> NoisySums:
+        """As :meth:`StatisticMechanism.designed`.
+
+        One sum by itself has the least noise of all (T2); that of several sums is geometric.
+        """
+        if statistic.inputs > 1:
+            return cls.geometric(epsilon, statistic.inputs, statistic.spread)
+        distances = range(1, statistic.spread + 1)
+        stairs = cls(staircase(distances, epsilon, 1).noise, 1, statistic.spread)
+        if part == 1:
+            return stairs
+        # Geometric noise costs only a part of the charge: for that, stairs would be wider.
+        geometric = cls.geometric(epsilon, 1, statistic.spread)
+        rival = staircase(distances, epsilon * part, 1)
+        return geometric if geometric.noise.moment(1) <= rival.loss else stairs
+
+    @classmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> NoisySums:
+        """As :meth:`StatisticMechanism.of_law`."""
+        return cls(IntegerNoise.of_law(law.noise), statistic.inputs, statistic.spread)
 
     def law(self) -> forms.SumsLaw:
         """As :meth:`StatisticMechanism.law`."""
@@ -108,6 +137,49 @@ class NoisySums(StatisticMechanism):
         if not is_exact or not is_cheap(self.noise, (self.spread,)):
             return pure
         return exact_profile(self.noise, (self.spread,), step)
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        what = "the sum" if self.sums == 1 else f"each of {self.sums} sums"
+        return (
+            f"Noise on {what} of a cell, proved for units that move them by {self.spread} together"
+        )
+
+    def nearness(self, wording: Wording) -> Nearness:
+        """As :meth:`StatisticMechanism.nearness`, in the unit of the published answers.
+
+        On a grid that is its scale.
+        """
+        most = float(self.noise.radius(LEVEL))
+        width = wording.width
+        if self.sums == 1:
+            return Nearness(
+                f"error, in {width}",
+                "chance that it is no larger",
+                self._chances_within(int(most)),
+                f"a sum errs by at most {most:,.6g} {width} in 95 of 100 cases, before it is put "
+                "into a bin",
+                near=most,
+            )
+        # At either end of the clamp one of the two noises decides alone; between them less is left.
+        return Nearness(
+            "rows in the cell",
+            f"error of 95 in 100, in {width}",
+            tuple((float(rows), most / rows) for rows in _ROWS),
+            f"a mean of 1,000 rows errs by at most {most / 1000:.3g} {width} in 95 of 100 cases, "
+            "before it is put into a bin; of ten times the rows by a tenth of that",
+            near=most / 1000,
+            by_powers=True,
+        )
+
+    def _chances_within(self, most: int) -> tuple[tuple[float, float], ...]:
+        """The chances of errors up to about twice ``most``, of one sum."""
+        noise, step = self.noise, max(1, -(-2 * most // POINTS))
+        points = []
+        for error in range(0, 2 * most + step, step):
+            points.append((float(error), 1 - noise.above(error) - noise.mirrored.above(error)))
+        return tuple(points)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`; sums beyond ±2^62 are published as that."""

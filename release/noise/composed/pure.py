@@ -13,9 +13,9 @@ from fractions import Fraction
 from release.errors import BudgetError
 from release.exact.composition.distribution import LossDistribution
 from release.exact.integers.noise import IntegerNoise
+from release.exact.integers.staircase import staircase
 from release.noise.composed.families import OfEpsilon, family_of
 from release.noise.composed.groups import Kind, RequestGroup, Selected, ShareRequest, ShareResult
-from release.noise.solvers.staircase import staircase
 
 _PLACES = 12
 """Decimals of the ε of a query."""

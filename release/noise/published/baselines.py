@@ -22,11 +22,11 @@ import numpy as np
 from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.integers.noise import MOST_BITS, RATIO_BITS, IntegerNoise, merged
+from release.exact.integers.staircase import staircase
 from release.exact.modular import Modular
 from release.exact.numbers import MAX_EPSILON, exp_below_any_verifier, exp_bounds
 from release.exact.pmf import Pmf
 from release.noise.solvers.closed_form import pure_pmf
-from release.noise.solvers.staircase import staircase
 
 # The least ε: noise for a smaller one is uniform up to the rounding to 62 bits.
 _LEAST = Fraction(1, 10**9)

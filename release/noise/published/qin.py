@@ -26,11 +26,11 @@ import numpy as np
 
 from release.errors import DesignError
 from release.exact.integers.noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail, merged
+from release.exact.integers.staircase import staircase
 from release.exact.mechanism import Mechanism
 from release.noise.published.fitted import Requirement
 from release.noise.solvers.program import Builder, Floats, Numbers, solve
 from release.noise.solvers.repair import close
-from release.noise.solvers.staircase import staircase
 
 _GIVE = Fraction(1, 10**7)
 """By this share the solver's e^ε is smaller, so that the exact pmf satisfies the true one."""

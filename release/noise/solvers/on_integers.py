@@ -1,6 +1,6 @@
 """Noise on the integers for answers in order: which noise, and what is published near the ends.
 
-The noise is the best staircase (:mod:`release.noise.solvers.staircase`), and where the guarantee
+The noise is the best staircase (:mod:`release.exact.integers.staircase`), and where the guarantee
 has a δ, that of a program, stretched where
 neighbors are far apart (:mod:`release.noise.solvers.approximate`). Clamping alone is not the
 best treatment of the ends: the lowest outcome also stands for all that fell below it. So each
@@ -22,12 +22,12 @@ from release.exact.domain import Codes
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise, Run
 from release.exact.integers.outcomes import Outcomes
+from release.exact.integers.staircase import mixture, staircase
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier
 from release.noise.design import GAIN, Asked, Design
 from release.noise.solvers.approximate import bounded_noise, stretched_noise
-from release.noise.solvers.staircase import mixture, staircase
 
 STAIRCASE, MIXTURE, PROGRAM = "staircase", "staircase mixed with the truth", "linear program"
 STRETCHED = "linear program, stretched"

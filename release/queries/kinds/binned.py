@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -40,13 +40,12 @@ from pydantic import Field, model_validator
 
 from release.errors import SpecError
 from release.exact.domain import AnswerDomain, Codes, level_edge
+from release.exact.statistics.nearness import Wording
+from release.exact.statistics.statistic import Scores, Statistic, Sums
 from release.queries.base import Prepared, Profiles
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.reached import between, reached_by_order, reached_by_pairs, steps_between
 from release.queries.statistics import (
-    Scores,
-    Statistic,
-    Sums,
     doubled_unless_added,
     place_scores,
     place_spread,
@@ -137,9 +136,10 @@ class StatisticQuery(OnStatisticQuery):
         return low // binned.unit, high // binned.unit
 
     @property
-    def scores_a_row(self) -> int | None:
+    def wording(self) -> Wording:
         """A median's score is of doubled ranks."""
-        return _MIDDLE.denominator if self.named is StatisticName.MEDIAN else 1
+        scale = _MIDDLE.denominator if self.named is StatisticName.MEDIAN else 1
+        return replace(super().wording, scores_a_row=scale)
 
     @property
     def outcome_columns(self) -> tuple[str, ...]:
@@ -196,11 +196,12 @@ class BinnedQuery(StatisticQuery):
         return f"number {self.rank} of the {spoken(self.of)}, from the {end} on"
 
     @property
-    def rank_condition(self) -> str:
+    def wording(self) -> Wording:
         """A cell needs as many rows as the rank says."""
         if self.rank is None:
-            return ""
-        return f"in a cell of {self.rank} {'row' if self.rank == 1 else 'rows'} or more "
+            return super().wording
+        rows = "1 row" if self.rank == 1 else f"{self.rank} rows"
+        return replace(super().wording, rank_condition=f"in a cell of {rows} or more ")
 
     def fields_on_statistic(self, rows: int) -> dict[str, Any]:
         """A rank, in place of the very least or largest value."""

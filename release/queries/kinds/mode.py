@@ -13,7 +13,7 @@ categories can be so close that one unit decides between them, and they can be a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
@@ -21,10 +21,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from release.exact.domain import Codes
+from release.exact.statistics.nearness import Wording
+from release.exact.statistics.statistic import Scores
 from release.queries.base import Prepared, Profiles
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.reached import reached_by_pairs
-from release.queries.statistics import Scores, doubled_unless_added
+from release.queries.statistics import doubled_unless_added
 from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
@@ -99,11 +101,13 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
         return f"the {spoken(self.of)} of most {units if self.counts_units else 'rows'}"
 
     @property
-    def counted_word(self) -> str:
-        """Units, rows, or the weight's column."""
+    def wording(self) -> Wording:
+        """Counted are units, rows, or units of the weight's column."""
         if self.weight is not None:
-            return f"units of {self.weight}"
-        return "units" if self.counts_units else "rows"
+            counted = f"units of {self.weight}"
+        else:
+            counted = "units" if self.counts_units else "rows"
+        return replace(super().wording, counted=counted)
 
     @property
     def in_units(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ which its clamped value belongs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -17,10 +18,12 @@ from pydantic import Field, model_validator
 from release.exact.domain import AnswerDomain, Codes
 from release.exact.numbers import format_exact
 from release.exact.statistics.joint_quantiles import spread_of
+from release.exact.statistics.nearness import Wording
+from release.exact.statistics.statistic import Ranks, Scores, Statistic
 from release.queries.base import Profiles
 from release.queries.kinds.binned import Binned, BinnedQuery, ranks_of
 from release.queries.on_statistic import OnStatisticQuery
-from release.queries.statistics import Ranks, Scores, Statistic, rank_scores, rank_spread
+from release.queries.statistics import rank_scores, rank_spread
 from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Exact, Ordered, plain_answers
 from release.spec.guarantees import Source
@@ -126,9 +129,9 @@ class QuantilesQuery(OnStatisticQuery):
         return tuple(self.at)
 
     @property
-    def scores_a_row(self) -> int | None:
-        """What a rank is multiplied by in the scores of one quantile."""
-        return self.at[0].denominator
+    def wording(self) -> Wording:
+        """A rank is multiplied by so much in the scores of one quantile."""
+        return replace(super().wording, scores_a_row=self.at[0].denominator)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -9,17 +9,19 @@ a whole, or peeled off one by one; declared sizes decide, or the spec does (docs
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from release.exact.domain import AnswerDomain, Codes
-from release.exact.statistics.top.bounds import CountBounds
-from release.exact.statistics.top.histogram import Published, largest
+from release.exact.statistics.nearness import Wording
+from release.exact.statistics.statistic import Counts
+from release.exact.statistics.top.bounds import CountBounds, Published
+from release.exact.statistics.top.histogram import largest
 from release.queries.kinds.mode import Counted, Mode, category_type
 from release.queries.on_statistic import OnStatisticQuery
-from release.queries.statistics import Counts
 from release.spec.declarations import ColumnType, Privacy, Relation
 from release.spec.domains import Bins
 from release.spec.guarantees import Source
@@ -70,9 +72,9 @@ class TopQuery(DomainQuery, OnStatisticQuery):
         return {} if self.counts_units else {"count": Counted.UNITS}
 
     @property
-    def counted_word(self) -> str:
-        """Units or rows."""
-        return self.count.value
+    def wording(self) -> Wording:
+        """Counted are units or rows."""
+        return replace(super().wording, counted=self.count.value)
 
     @property
     def weight(self) -> str | None:

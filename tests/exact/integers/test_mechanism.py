@@ -17,13 +17,13 @@ from release.exact.domain import AnswerDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
 from release.exact.integers.outcomes import Outcomes, listed_answers
+from release.exact.integers.staircase import staircase
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
 from release.noise.solvers.on_integers import with_ends
-from release.noise.solvers.staircase import staircase
 from tests.exact.integers.test_noise import every_noise, second, staircases
 
 LOSSES = (LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from release.exact.integers.noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
+from release.exact.integers.staircase import staircase
 from release.exact.privacy import Deltas
 from release.exact.sampling import draw_geometric
-from release.noise.solvers.staircase import staircase
 from research.published.integer_pmf import IntegerPmf
 from research.published.integer_pmf import Tail as PmfTail
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import product
 from math import exp
 
 import numpy as np
@@ -17,23 +17,21 @@ from scipy.stats import chisquare
 from release.exact.domain import Codes
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import RandomBytes
-from release.exact.statistics.gap_table import (
+from release.exact.statistics.gap_states import (
     MOST_STATES,
     TOTAL,
-    GapTable,
-    TwoCategories,
     count_states,
     neighbor_places,
-    permute_and_flip_error,
     states,
 )
+from release.exact.statistics.gap_table import GapTable, cascade
 from release.exact.statistics.mechanism import (
     RATIO_ONE,
     StatisticMechanism,
     least_ratio,
     loss_above,
 )
-from release.noise.cascade import cascade
+from release.exact.statistics.two_categories import TwoCategories
 
 ONE = Fraction(1)
 HALF = 1 << 63
@@ -404,11 +402,6 @@ def test_negative_scores_and_leads_are_refused() -> None:
     for error in (simple().error_at_lead, TwoCategories(HALF).error_at_lead):
         with pytest.raises(ValueError, match="a lead is at least 0"):
             error(-1)
-    with pytest.raises(ValueError, match="a lead is at least 0"):
-        permute_and_flip_error(Fraction(1, 2), 3, -1)
-    for ratio in (Fraction(0), Fraction(3, 2)):
-        with pytest.raises(ValueError, match="at most 1"):
-            permute_and_flip_error(ratio, 3, 1)
 
 
 def test_the_least_ratio_there_is_almost_always_tells_the_larger_score() -> None:
@@ -451,25 +444,3 @@ def test_the_chance_of_a_leader_is_the_least_over_all_scores_behind_it(
         chances((6 + lead, 6, *others))[0] for others in product(range(7), repeat=categories - 2)
     )
     assert table.chance_of_leader(lead) == pytest.approx(float(least))
-
-
-@pytest.mark.parametrize("categories", [2, 3, 6])
-def test_permute_and_flip_with_ratio_one_guesses(categories: int) -> None:
-    assert permute_and_flip_error(ONE, categories, 7) == 1 - Fraction(1, categories)
-
-
-@pytest.mark.parametrize("categories", [2, 3, 4])
-@pytest.mark.parametrize("lead", [0, 1, 3])
-def test_permute_and_flip_over_all_orders(categories: int, lead: int) -> None:
-    ratio = Fraction(2, 5)
-    chances = [ONE] + [ratio**lead] * (categories - 1)
-    right = Fraction(0)
-    orders = list(permutations(range(categories)))
-    for order in orders:
-        waiting = ONE
-        for category in order:
-            if category == 0:
-                right += waiting
-                break
-            waiting *= 1 - chances[category]
-    assert permute_and_flip_error(ratio, categories, lead) == 1 - right / len(orders)

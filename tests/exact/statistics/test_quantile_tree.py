@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import accumulate, product
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -15,13 +16,7 @@ from release.exact.numbers import exp_bounds
 from release.exact.statistics import quantile_tree
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE
-from release.exact.statistics.quantile_choice import (
-    best_quantiles,
-    best_tree,
-    joint_variances,
-    mean,
-    variances_in_rank,
-)
+from release.exact.statistics.quantile_choice import best_quantiles
 from release.exact.statistics.quantile_tree import QuantileTree, read_off
 from research.studies.quantile_tree import rank_error
 from tests.exact.statistics.test_joint_quantiles import neighbors, tables
@@ -178,7 +173,7 @@ def test_the_variance_that_decides_is_that_of_the_draws() -> None:
             for end in ends.tolist():
                 off = drawn[:, :end].sum(axis=1) - float(Fraction(end, points)) * total
                 variances.append(off.var())
-        expected = mean(variances_in_rank(tree))
+        expected = fmean(tree.variances)
         assert abs(np.mean(variances) / expected - 1) < 0.1, block
 
 
@@ -200,7 +195,7 @@ def test_the_variance_in_rank_is_that_of_the_system_of_counts(block: int, blocks
         part[:below] += 1
         variance += part @ covariances @ part / block
     noise = float(tree.noise.moment(2))
-    assert variances_in_rank(tree) == pytest.approx([noise * variance], rel=1e-9)
+    assert tree.variances == pytest.approx([noise * variance], rel=1e-9)
 
 
 def test_the_variance_of_a_joint_draw_is_that_of_a_bridge() -> None:
@@ -212,7 +207,7 @@ def test_the_variance_of_a_joint_draw_is_that_of_a_bridge() -> None:
         for at in range(1, steps):
             weights = [1 - at / steps] * at + [-at / steps] * (steps - at)
             expected.append(2 * joint.row_scale**2 * sum(weight**2 for weight in weights))
-        assert joint_variances(joint) == pytest.approx(expected, rel=1e-12)
+        assert joint.variances == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_choice_rests_on_sizes() -> None:
@@ -223,15 +218,15 @@ def test_the_choice_rests_on_sizes() -> None:
     assert chosen(1024, DECILES) == chosen(16, DECILES, 5) == "joint_quantiles"
     assert chosen(64, QUARTILES) == chosen(10**6, QUARTILES) == "joint_quantiles"
     assert chosen(1, QUARTILES) == "joint_quantiles"
-    assert best_tree(ONE, 16, DECILES, 1, replaces=False).block == 1
-    assert 8 < best_tree(ONE, 1024, DECILES, 1, replaces=False).block < 64
+    assert QuantileTree.best(ONE, 16, DECILES, 1, replaces=False).block == 1
+    assert 8 < QuantileTree.best(ONE, 1024, DECILES, 1, replaces=False).block < 64
 
 
 @pytest.mark.parametrize("points", [2, 3, 4, 5, 16, 40, 200])
 def test_a_tree_has_the_block_of_least_variance(points: int) -> None:
     """The noise of all counts that lie below a point, with blocks of every size."""
     ratio = QuantileTree.fitted(ONE, points, QUARTILES, 1, 1, replaces=False).ratio / RATIO_ONE
-    best = best_tree(ONE, points, QUARTILES, 1, replaces=False)
+    best = QuantileTree.best(ONE, points, QUARTILES, 1, replaces=False)
     assert 1 <= best.block <= max(1, points // 2)
     plain = 2 * ratio / (1 - ratio) ** 2 * points * (3 / 16 + 4 / 16 + 3 / 16) / 3
     least = plain
@@ -241,17 +236,17 @@ def test_a_tree_has_the_block_of_least_variance(points: int) -> None:
         within = sum(k * (block - k) / block for k in range(block)) / block
         across = points / block * block / (block + 1) * (10 / 48)
         least = min(least, 2 * own / (1 - own) ** 2 * (across + within))
-    assert mean(variances_in_rank(best)) == pytest.approx(least, rel=1e-9)
+    assert fmean(best.variances) == pytest.approx(least, rel=1e-9)
 
 
 def test_a_tree_is_taken_where_it_errs_by_a_quarter_less_and_cells_are_large() -> None:
     families = set()
     # The variances are as 0.68 to 1 at 150 points, as 0.79 at 200 and as 0.97 at 300.
     for points in (*range(2, 20), 60, 100, 150, 200, 300, 1000):
-        tree = best_tree(ONE, points, DECILES, 1, replaces=False)
+        tree = QuantileTree.best(ONE, points, DECILES, 1, replaces=False)
         joint = JointQuantiles.fitted(ONE, points, DECILES, 1, replaces=False)
-        variance = mean(variances_in_rank(tree))
-        is_less = variance <= 0.75 * mean(joint_variances(joint))
+        variance = fmean(tree.variances)
+        is_less = variance <= 0.75 * fmean(joint.variances)
         rows = math.ceil(4 * math.sqrt(variance))
         chosen = [
             best_quantiles(ONE, points, DECILES, 1, total, replaces=False)
@@ -268,7 +263,7 @@ def test_the_variance_of_a_joint_draw_is_that_of_its_draws() -> None:
     rows = np.full((80, 1000), 1)
     drawn = joint.draw(rows, fixed_source(9))
     off = drawn + 0.5 - 1000 * np.array(list(map(float, DECILES)))
-    assert abs((off**2).mean() / mean(joint_variances(joint)) - 1) < 0.25
+    assert abs((off**2).mean() / fmean(joint.variances) - 1) < 0.25
 
 
 def test_of_few_points_it_is_nearer_than_a_joint_draw() -> None:

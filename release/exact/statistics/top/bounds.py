@@ -6,13 +6,10 @@ declared bounds only. Proofs are in docs/design/top-k.md.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
+from enum import Enum
 
-from dp_release_verify import forms
 from release.exact.domain import Codes
-from release.exact.statistics.mechanism import StatisticMechanism, is_private
 
 
 @dataclass(frozen=True)
@@ -59,31 +56,19 @@ class CountBounds:
         is_single = 1 in {self.touched, members, self.categories - members}
         return self.range_of_counts if is_single else 2 * self.range_of_counts
 
-
-class OnCounts(StatisticMechanism):
-    """A mechanism on a count for each category, private by the ratio of its chances."""
-
-    bounds: CountBounds
-    ratio: int
-    """In units of 2^-64."""
-
     @property
-    def inputs(self) -> int:
-        """One count for each category."""
-        return self.bounds.categories
+    def words(self) -> str:
+        """Of which categories a mechanism publishes some, and for which units it is proved."""
+        return (
+            f"of {self.categories} categories, proved for units that move their counts by "
+            f"{self.norm} together"
+        )
 
-    def law(self) -> forms.RatioLaw:
-        """As :meth:`StatisticMechanism.law`: one number decides it."""
-        return forms.RatioLaw(forms.MECHANISM, self.family, self.ratio)
 
-    @property
-    @abstractmethod
-    def spread(self) -> int:
-        """By how many powers of the ratio neighbors' chances differ at most."""
+class Published(Enum):
+    """Which noisy counts stand beside the members."""
 
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """Whether ρ^spread·e^ε ≥ 1."""
-        return is_private(self.ratio, self.spread, epsilon)
+    NONE, MEMBERS, ALL = range(3)
 
 
 def check_members(bounds: CountBounds, members: int) -> None:

@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import accumulate, combinations
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.mechanism import RATIO_BITS, RATIO_ONE, least_ratio, loss_above
-from release.exact.statistics.top.bounds import CountBounds, OnCounts, check_counts, check_members
+from release.exact.statistics.mechanism import RATIO_BITS, RATIO_ONE, loss_above
+from release.exact.statistics.top.bounds import CountBounds, check_counts
+from release.exact.statistics.top.on_counts import OnCounts
 
 SPARE_BITS = 64
 """All that rounding and the cap change has a probability of at most 2^-64."""
@@ -52,41 +53,30 @@ class CanonicalTop(OnCounts):
     The set is published in the order of the codes, because the order of the counts is confidential.
 
     Raises:
-        ValueError: no category or all of them are published, the ratio is not between 0 and 1, or
-            the table would have more than 2^20 entries.
+        ValueError: as :class:`OnCounts`, or the table would have more than 2^20 entries.
     """
 
-    bounds: CountBounds
-    members: int
-    ratio: int
-
-    family: ClassVar[str] = "top_canonical"
+    family = "top_canonical"
 
     def __post_init__(self) -> None:
-        check_members(self.bounds, self.members)
-        if not 0 < self.ratio < RATIO_ONE:
-            raise ValueError("a table needs a ratio between 0 and 1")
+        super().__post_init__()
         if not self.bits * math.log(2) <= MOST_GAPS * loss_above(self.ratio):
             raise ValueError("epsilon is so small that the table would exceed 2^20 entries")
 
-    @classmethod
-    def fitted(cls, epsilon: Fraction, bounds: CountBounds, members: int) -> CanonicalTop:
-        """The one that decides best among those proved for ε.
-
-        Raises:
-            ValueError: ε is too small, or as for the class.
-        """
-        return cls(bounds, members, least_ratio(epsilon, bounds.range_of_losses(members)))
-
-    @property
-    def outputs(self) -> int:
-        """One code for each member."""
-        return self.members
-
-    @property
-    def spread(self) -> int:
+    @staticmethod
+    def spread_of(bounds: CountBounds, members: int) -> int:
         """The range of the changes of the loss between neighbors."""
-        return self.bounds.range_of_losses(self.members)
+        return bounds.range_of_losses(members)
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        return f"One draw from all sets of {self.members} {self.bounds.words}"
+
+    def chance_of_all(self, lead: int) -> float:
+        """As :meth:`OnCounts.chance_of_all`: the union bound over all other sets."""
+        worse = math.comb(self.bounds.categories, self.members) - 1
+        return 1 - worse * (self.ratio / RATIO_ONE) ** lead
 
     @property
     def bits(self) -> int:

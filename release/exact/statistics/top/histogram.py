@@ -8,11 +8,10 @@ The noise is from Ghosh, Roughgarden and Sundararajan 2012.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,25 @@ from dp_release_verify import forms
 from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
+from release.exact.statistics.mechanism import (
+    RATIO_ONE,
+    StatisticMechanism,
+    is_private,
+    least_ratio,
+)
+from release.exact.statistics.nearness import LEVEL, Nearness, Wording, nearness_of_members
+from release.exact.statistics.statistic import Counts, Statistic
 from release.exact.statistics.sums import geometric_noise
-from release.exact.statistics.top.bounds import CountBounds, OnCounts, check_counts, check_members
+from release.exact.statistics.top.bounds import (
+    CountBounds,
+    Published,
+    check_counts,
+    check_members,
+)
 
 
 @dataclass(frozen=True)
-class NoisyHistogram(OnCounts):
+class NoisyHistogram:
     """Publishes all counts with noise; next to each other its masses differ by 2^64/``ratio``.
 
     Raises:
@@ -35,8 +46,6 @@ class NoisyHistogram(OnCounts):
 
     bounds: CountBounds
     ratio: int
-
-    family: ClassVar[str] = "noisy_histogram"
 
     def __post_init__(self) -> None:
         geometric_noise(self.ratio)
@@ -50,15 +59,9 @@ class NoisyHistogram(OnCounts):
         """
         return cls(bounds, least_ratio(epsilon, bounds.norm))
 
-    @property
-    def outputs(self) -> int:
-        """One noisy count for each category."""
-        return self.bounds.categories
-
-    @property
-    def spread(self) -> int:
-        """By how much neighbors' counts differ, summed over the categories."""
-        return self.bounds.norm
+    def satisfies(self, epsilon: Fraction) -> bool:
+        """Whether ρ, to the power of what neighbors move all counts together, times e^ε ≥ 1."""
+        return is_private(self.ratio, self.bounds.norm, epsilon)
 
     @cached_property
     def noise(self) -> IntegerNoise:
@@ -91,12 +94,6 @@ def largest(noisy: Codes, members: int) -> Codes:
     return order[:, :members].astype(np.int64)
 
 
-class Published(Enum):
-    """Which noisy counts stand beside the members."""
-
-    NONE, MEMBERS, ALL = range(3)
-
-
 @dataclass(frozen=True)
 class HistogramTop(StatisticMechanism):
     """The ``members`` largest noisy counts of a histogram; ``counts`` says which are published.
@@ -113,6 +110,19 @@ class HistogramTop(StatisticMechanism):
     def __post_init__(self) -> None:
         check_members(self.histogram.bounds, self.members)
 
+    @classmethod
+    def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> HistogramTop:
+        """As :meth:`StatisticMechanism.designed`."""
+        counts = Counts.checked(statistic)
+        histogram = NoisyHistogram.fitted(epsilon, counts.bounds)
+        return cls(histogram, counts.members, counts.published)
+
+    @classmethod
+    def of_law(cls, statistic: Statistic, law: Any) -> HistogramTop:
+        """As :meth:`StatisticMechanism.of_law`."""
+        counts = Counts.checked(statistic)
+        return cls(NoisyHistogram(counts.bounds, law.ratio), counts.members, counts.published)
+
     def law(self) -> forms.RatioLaw:
         """As :meth:`StatisticMechanism.law`: one number decides it."""
         return forms.RatioLaw(forms.MECHANISM, self.family, self.histogram.ratio)
@@ -120,7 +130,7 @@ class HistogramTop(StatisticMechanism):
     @property
     def inputs(self) -> int:
         """One count for each category."""
-        return self.histogram.inputs
+        return self.histogram.bounds.categories
 
     @property
     def outputs(self) -> int:
@@ -137,6 +147,32 @@ class HistogramTop(StatisticMechanism):
         """As :meth:`StatisticMechanism.loses_in_proportion`: ln(1/ρ) for each step of a count."""
         return self.satisfies(epsilon)
 
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        return f"The {self.members} largest noisy counts {self.histogram.bounds.words}"
+
+    def nearness(self, wording: Wording) -> Nearness:
+        """As :meth:`StatisticMechanism.nearness`, and how near the counts are that are published.
+
+        The counts of the members alone are those whose noise is large, so it is not said of them.
+        """
+        found = nearness_of_members(self.members, self.chance_of_all, wording)
+        if self.counts is not Published.ALL:
+            return found
+        radius = self.histogram.noise.radius(LEVEL)
+        also = f"; each noisy count is within {radius:,} {wording.counted} of the true one in 95 "
+        return replace(found, sentence=f"{found.sentence}{also}of 100 cases")
+
+    def chance_of_all(self, lead: int) -> float:
+        """A lower bound of the chance that all members are published, each leading by ``lead``.
+
+        A member is overtaken where the two noises together bridge the lead.
+        """
+        rivals = self.inputs - self.members
+        overtaken = _chance_of_difference(self.histogram.ratio / RATIO_ONE, lead)
+        return 1 - self.members * rivals * overtaken
+
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`, from counts."""
         noisy = self.histogram.draw(statistics, source)
@@ -146,3 +182,14 @@ class HistogramTop(StatisticMechanism):
         is_whole = self.counts is Published.ALL
         shown = noisy if is_whole else np.take_along_axis(noisy, codes, axis=1)
         return np.concatenate([codes, shown], axis=1)
+
+
+def _chance_of_difference(ratio: float, lead: int) -> float:
+    """P(Z - Z' ≥ ``lead``) for independent two-sided geometric noises of this ratio."""
+    if lead <= 0:
+        return 1.0
+    # The two-sided geometric law, convolved with itself.
+    scale = (1 - ratio) ** 2 / (1 + ratio) ** 2
+    beyond = ratio**lead / (1 - ratio)
+    mean = lead + ratio / (1 - ratio)
+    return scale * beyond * (mean + (1 + ratio**2) / (1 - ratio**2))

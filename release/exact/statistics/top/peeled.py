@@ -11,57 +11,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.mechanism import RATIO_ONE, least_ratio
-from release.exact.statistics.permute_and_flip import chances_of, selected
-from release.exact.statistics.top.bounds import CountBounds, OnCounts, check_counts, check_members
+from release.exact.statistics.permute_and_flip import PermuteAndFlip, chances_of, selected
+from release.exact.statistics.top.bounds import CountBounds, check_counts
+from release.exact.statistics.top.on_counts import OnCounts
 
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class PeeledTop(OnCounts):
-    """Publishes ``members`` categories in the order of the rounds; ρ = ``ratio``/2^64.
+    """Publishes ``members`` categories in the order of the rounds; ρ = ``ratio``/2^64."""
 
-    Raises:
-        ValueError: no category or all of them are published, or the ratio is not between 0 and 1.
-    """
+    family = "top_peeled"
 
-    bounds: CountBounds
-    members: int
-    ratio: int
-
-    family: ClassVar[str] = "top_peeled"
-
-    def __post_init__(self) -> None:
-        check_members(self.bounds, self.members)
-        if not 0 < self.ratio < RATIO_ONE:
-            raise ValueError("permute-and-flip needs a ratio between 0 and 1")
-
-    @classmethod
-    def fitted(cls, epsilon: Fraction, bounds: CountBounds, members: int) -> PeeledTop:
-        """The one that decides best among those proved for ε.
-
-        Raises:
-            ValueError: ε is too small for 64 bits, or as for the class.
-        """
-        return cls(bounds, members, least_ratio(epsilon, members * bounds.range_of_counts))
-
-    @property
-    def outputs(self) -> int:
-        """One code for each round."""
-        return self.members
-
-    @property
-    def spread(self) -> int:
+    @staticmethod
+    def spread_of(bounds: CountBounds, members: int) -> int:
         """The range of the changes of the counts between neighbors, summed over the rounds."""
-        return self.members * self.bounds.range_of_counts
+        return members * bounds.range_of_counts
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`StatisticMechanism.sentence`."""
+        return f"{self.members} selections, one after the other, {self.bounds.words}"
+
+    def chance_of_all(self, lead: int) -> float:
+        """As :meth:`OnCounts.chance_of_all`: the union bound over the draws.
+
+        Each draw has one category fewer than the one before.
+        """
+        missed = 0.0
+        for drawn in range(self.members):
+            candidates = max(2, self.bounds.categories - drawn)
+            missed += 1 - PermuteAndFlip(candidates, 1, self.ratio).chance_of_leader(lead)
+        return 1 - missed
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Codes by rounds, shape (cells, members), from counts (cells, categories) below 2^62.

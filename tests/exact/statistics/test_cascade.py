@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
-from release.exact.statistics.gap_table import (
-    TOTAL,
-    GapTable,
-    TwoCategories,
-    first_places,
-    neighbor_places,
-    states,
-)
+from release.exact.statistics.cascade import public_cap
+from release.exact.statistics.gap_states import TOTAL, first_places, neighbor_places, states
+from release.exact.statistics.gap_table import GapTable, cascade
 from release.exact.statistics.mechanism import least_ratio
-from release.noise.cascade import cascade, public_cap
+from release.exact.statistics.two_categories import TwoCategories
 
 ONE = Fraction(1)
 HALF = Fraction(1, 2)

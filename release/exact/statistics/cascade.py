@@ -1,28 +1,25 @@
-"""Gap tables for the commonest of few categories: the cascade, brought into exact integers.
+"""The weights of gap tables for the commonest of few categories: the cascade, in integers.
 
 In the cascade every category that does not lead has e^-ε times the most it has in any neighboring
-state, and the leaders share the rest equally. It is found in floats and proved in integers by
-:class:`release.exact.statistics.gap_table.GapTable`. For many categories and small ε it is not
-private; then there is none, and the caller takes another mechanism.
+state, and the leaders share the rest equally. It is found in floats; whoever uses it proves it in
+integers. For many categories and small ε it is not private.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.statistics.gap_table import (
+from release.exact.statistics.gap_states import (
     FEWEST,
     MOST,
     MOST_STATES,
     TOTAL,
-    GapTable,
     Integers,
     count_states,
     first_places,
@@ -79,18 +76,12 @@ class _Places:
     """Whether the gap is 0; shape (states, categories)."""
 
 
-@lru_cache(maxsize=4)
-def cascade(categories: int, cap: int, epsilon: Fraction) -> GapTable | None:
-    """The gap table of the cascade, or None where it is not ``epsilon``-private.
-
-    Raises:
-        ValueError: a number of categories or a cap that no gap table has, or ε not in [0, 100].
-    """
+def cascade_weights(categories: int, cap: int, epsilon: Fraction) -> Integers:
+    """The weights of the cascade; shape (states, categories), each row adding up to the total."""
     ratio = exp_below_any_verifier(epsilon)
     places = _places(categories, cap)
     shares = _fixed_point(places, 1 / (float(ratio) * (1 - _SLACK)))
-    table = GapTable(categories, cap, _integers(places, shares, ratio))
-    return table if table.satisfies(epsilon) else None
+    return _integers(places, shares, ratio)
 
 
 def _places(categories: int, cap: int) -> _Places:
