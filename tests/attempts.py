@@ -42,7 +42,7 @@ ROWS = (
         ("tests/process/test_planted.py::test_planted_errors_are_stopped_by_whom_they_should_be",),
         "the run {run}, its own verifier {own}, that of the sound package {clean}, from the "
         "files alone {alone}; none got past all. Of {unseen} more in what reads the table or "
-        "draws files show nothing; {residuals} that leave out noise the run refuses by residuals",
+        "draws files show nothing; missing noise the run refuses by residuals: {residuals}",
     ),
     Row(
         "one of these mistakes and leaks, a sample, before the audit",

@@ -186,7 +186,7 @@ def kill_when(place: Path, is_left: Callable[[], bool]) -> None:
     raise AssertionError("no kill leaves it")
 
 
-EVERY = every(2)
+EVERY = every(3)
 """A kill before every so many steps."""
 
 
