@@ -113,8 +113,9 @@ class IntegerMechanism(Mechanism):
         Raises:
             ValueError, OverflowError: the integers are no mechanism on these answers.
         """
-        low, high = ([tuple(run) for run in runs] for runs in (law.ends.low, law.ends.high))
-        return cls(IntegerNoise.of_law(law.noise), domain.size, tuple(low), tuple(high))
+        low = tuple((length, shift) for length, shift in law.ends.low)
+        high = tuple((length, shift) for length, shift in law.ends.high)
+        return cls(IntegerNoise.of_law(law.noise), domain.size, low, high)
 
     def law(self) -> forms.IntegersLaw:
         """As :meth:`Mechanism.law`."""

@@ -35,7 +35,7 @@ from release.exact.statistics.gap_states import (
 )
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.nearness import Nearness, Wording, nearness_of_one
-from release.exact.statistics.statistic import Statistic
+from release.exact.statistics.statistic import Scores, Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +98,15 @@ class GapTable(StatisticMechanism):
 
         Where ε is small there is none: it would be too large, or is not private.
         """
-        cap = public_cap(statistic.inputs, epsilon)
-        return None if cap is None else cascade(statistic.inputs, cap, epsilon)
+        scores = Scores.checked(statistic)
+        cap = public_cap(scores.inputs, epsilon)
+        return None if cap is None else cascade(scores.inputs, cap, epsilon)
 
     @classmethod
     def of_law(cls, statistic: Statistic, law: Any) -> GapTable:
         """As :meth:`StatisticMechanism.of_law`."""
-        return cls(statistic.inputs, law.cap, np.array(law.weights, dtype=np.int64))
+        scores = Scores.checked(statistic)
+        return cls(scores.inputs, law.cap, np.array(law.weights, dtype=np.int64))
 
     def law(self) -> forms.GapLaw:
         """As :meth:`StatisticMechanism.law`."""

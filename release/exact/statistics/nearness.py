@@ -1,7 +1,8 @@
-"""How near the answers of a mechanism on a statistic are, as a function of a public fact.
+"""How near the answers of a mechanism on a statistic are, for all that a cell may hold.
 
 What a mechanism on a statistic errs depends on the table: on the lead of the commonest category, on
-the rows in a cell. So plan and report say the error for every lead, or for every number of rows.
+the rows in a cell. These are confidential. So plan and report say the error for every lead, or for
+every number of rows; what the cells really have is said by ``check``, to the curator alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from release.exact.numbers import least_enough
 
 LEVEL = 0.95
+"""The chance of which sentences say "95 of 100"."""
 
 POINTS = 25
 """Of a curve about so many are computed."""
@@ -39,7 +41,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Nearness:
-    """``points`` are pairs of the public fact ``of`` and the ``figure`` there; all for one cell.
+    """``points`` are pairs of what a cell may hold, ``of``, and the ``figure`` there.
 
     ``near`` is the figure of the ``sentence``: the lead, the ranks or the error of 95 in 100.
     """
@@ -60,10 +62,10 @@ class Nearness:
         return f"{self.of}, for at least 95 in 100"
 
 
-def lead_for(chance_of_lead: Callable[[int], float], level: float = LEVEL) -> int:
-    """The least lead with which a candidate is published with chance ``level``, come what may."""
+def lead_for(chance_of_lead: Callable[[int], float]) -> int:
+    """The least lead with which a candidate is published with the chance :data:`LEVEL`."""
     # The chance rises with the lead.
-    return least_enough(lambda lead: chance_of_lead(lead) >= level)
+    return least_enough(lambda lead: chance_of_lead(lead) >= LEVEL)
 
 
 def nearness_of_one(chance_of_leader: Callable[[int], float], wording: Wording) -> Nearness:
@@ -95,7 +97,7 @@ def nearness_of_one(chance_of_leader: Callable[[int], float], wording: Wording) 
 def nearness_of_members(
     members: int, chance_of_all: Callable[[int], float], wording: Wording
 ) -> Nearness:
-    """Of several categories: the chance that all are published, by how far each leads the others.
+    """Of several categories: the chance that all are published, by how far each leads all the rest.
 
     ``chance_of_all`` bounds it from below, and may be below 0.
     """

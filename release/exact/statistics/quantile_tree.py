@@ -121,15 +121,20 @@ class QuantileTree(Quantiles):
     def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> QuantileTree:
         """As :meth:`StatisticMechanism.designed`."""
         ranks = Ranks.checked(statistic)
-        about = ranks.inputs, ranks.shares, ranks.rows
-        return cls.best(epsilon, *about, replaces=ranks.replaces)
+        return cls.best(epsilon, ranks.inputs, ranks.shares, ranks.rows, replaces=ranks.replaces)
 
     @classmethod
     def of_law(cls, statistic: Statistic, law: Any) -> QuantileTree:
         """As :meth:`StatisticMechanism.of_law`."""
         ranks = Ranks.checked(statistic)
-        about = ranks.inputs, ranks.shares, ranks.rows, ranks.replaces
-        return cls(*about, law.block, law.ratio)
+        return cls(
+            candidates=ranks.inputs,
+            shares=ranks.shares,
+            rows=ranks.rows,
+            is_replaced=ranks.replaces,
+            block=law.block,
+            ratio=law.ratio,
+        )
 
     def law(self) -> forms.TreeLaw:
         """As :meth:`StatisticMechanism.law`."""

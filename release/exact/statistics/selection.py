@@ -23,7 +23,7 @@ from release.exact.statistics.mechanism import (
     least_ratio,
 )
 from release.exact.statistics.nearness import Nearness, Wording, nearness_of_one
-from release.exact.statistics.statistic import Statistic
+from release.exact.statistics.statistic import Scores, Statistic
 
 _ENTRIES_AT_ONCE = 2**22
 
@@ -61,12 +61,14 @@ class Selection(StatisticMechanism):
     @classmethod
     def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> Self:
         """As :meth:`StatisticMechanism.designed`."""
-        return cls.fitted(epsilon, statistic.inputs, statistic.spread)
+        scores = Scores.checked(statistic)
+        return cls.fitted(epsilon, scores.inputs, scores.spread)
 
     @classmethod
     def of_law(cls, statistic: Statistic, law: Any) -> Self:
         """As :meth:`StatisticMechanism.of_law`."""
-        return cls(statistic.inputs, statistic.spread, law.ratio)
+        scores = Scores.checked(statistic)
+        return cls(scores.inputs, scores.spread, law.ratio)
 
     def law(self) -> forms.RatioLaw:
         """As :meth:`StatisticMechanism.law`: one number decides it."""

@@ -25,7 +25,8 @@ class Statistic(ABC):
     """The integers of a cell: how they follow from its sums, and how far neighbors move them.
 
     ``of`` takes sums of shape (cells, width) and gives integers of shape (cells, inputs); these are
-    confidential, everything else is public.
+    confidential, everything else is public. ``spread`` is how far neighbors move them; each kind
+    says in which sense.
     """
 
     inputs: int
@@ -35,7 +36,7 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def families(self) -> tuple[str, ...]:
-        """The mechanisms that can answer it, the best first."""
+        """The mechanisms that can answer it, the best first where no declared size decides."""
 
     @classmethod
     def checked(cls, statistic: Statistic) -> Self:
@@ -60,9 +61,10 @@ class Scores(Statistic):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """For few candidates that are swapped there are better ones than permute-and-flip.
+        """For few candidates between which units move there are better ones than permute-and-flip.
 
-        The exponential mechanism loses more at one charge, and less of a budget that many share.
+        The exponential mechanism errs more at one charge, and takes less of a budget that many
+        share.
         """
         always = ("permute_and_flip", "exponential_mechanism")
         if not self.is_swap or self.inputs > _MOST_IN_TABLES:
@@ -102,7 +104,11 @@ class Ranks(Statistic):
 
 @dataclass(frozen=True)
 class Counts(Statistic):
-    """A count for each category; ``bounds`` say how far one unit moves them."""
+    """A count for each category; ``bounds`` say how far one unit moves them.
+
+    Published are ``members`` of the categories, and beside them the noisy counts that ``published``
+    names. The counts of a cell add up to about ``total``, as far as that is declared.
+    """
 
     bounds: CountBounds
     members: int

@@ -24,7 +24,7 @@ from release.exact.numbers import exp_bounds
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio, loss_above
 from release.exact.statistics.nearness import LEVEL, POINTS, Nearness, Wording
-from release.exact.statistics.statistic import Statistic
+from release.exact.statistics.statistic import Statistic, Sums
 
 _ROWS = (10, 100, 1_000, 10_000, 100_000)
 """Of so many rows the error of a mean is told."""
@@ -76,21 +76,23 @@ class NoisySums(StatisticMechanism):
 
         One sum by itself has the least noise of all (T2); that of several sums is geometric.
         """
-        if statistic.inputs > 1:
-            return cls.geometric(epsilon, statistic.inputs, statistic.spread)
-        distances = range(1, statistic.spread + 1)
-        stairs = cls(staircase(distances, epsilon, 1).noise, 1, statistic.spread)
+        sums = Sums.checked(statistic)
+        if sums.inputs > 1:
+            return cls.geometric(epsilon, sums.inputs, sums.spread)
+        distances = range(1, sums.spread + 1)
+        stairs = cls(staircase(distances, epsilon, 1).noise, 1, sums.spread)
         if part == 1:
             return stairs
         # Geometric noise costs only a part of the charge: for that, stairs would be wider.
-        geometric = cls.geometric(epsilon, 1, statistic.spread)
+        geometric = cls.geometric(epsilon, 1, sums.spread)
         rival = staircase(distances, epsilon * part, 1)
         return geometric if geometric.noise.moment(1) <= rival.loss else stairs
 
     @classmethod
     def of_law(cls, statistic: Statistic, law: Any) -> NoisySums:
         """As :meth:`StatisticMechanism.of_law`."""
-        return cls(IntegerNoise.of_law(law.noise), statistic.inputs, statistic.spread)
+        sums = Sums.checked(statistic)
+        return cls(IntegerNoise.of_law(law.noise), sums.inputs, sums.spread)
 
     def law(self) -> forms.SumsLaw:
         """As :meth:`StatisticMechanism.law`."""

@@ -23,7 +23,7 @@ from release.exact.statistics.mechanism import (
     loss_above,
 )
 from release.exact.statistics.nearness import Nearness, Wording, nearness_of_one
-from release.exact.statistics.statistic import Statistic
+from release.exact.statistics.statistic import Scores, Statistic
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,13 @@ class TwoCategories(StatisticMechanism):
     @classmethod
     def designed(cls, statistic: Statistic, epsilon: Fraction, part: Fraction) -> TwoCategories:
         """As :meth:`StatisticMechanism.designed`."""
+        Scores.checked(statistic)
         return cls(least_ratio(epsilon, 1))
 
     @classmethod
     def of_law(cls, statistic: Statistic, law: Any) -> TwoCategories:
         """As :meth:`StatisticMechanism.of_law`."""
+        Scores.checked(statistic)
         return cls(law.ratio)
 
     def law(self) -> forms.RatioLaw:

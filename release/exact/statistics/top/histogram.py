@@ -161,8 +161,11 @@ class HistogramTop(StatisticMechanism):
         if self.counts is not Published.ALL:
             return found
         radius = self.histogram.noise.radius(LEVEL)
-        also = f"; each noisy count is within {radius:,} {wording.counted} of the true one in 95 "
-        return replace(found, sentence=f"{found.sentence}{also}of 100 cases")
+        counts = (
+            f"each noisy count is within {radius:,} {wording.counted} of the true one in 95 of "
+            "100 cases"
+        )
+        return replace(found, sentence=f"{found.sentence}; {counts}")
 
     def chance_of_all(self, lead: int) -> float:
         """A lower bound of the chance that all members are published, each leading by ``lead``.

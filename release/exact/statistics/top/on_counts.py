@@ -1,4 +1,4 @@
-"""What the selections of several categories by their counts have in common."""
+"""What peeling and the draw of a whole set have in common: several categories by one ratio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from release.exact.statistics.top.bounds import CountBounds, check_members
 
 @dataclass(frozen=True)
 class OnCounts(StatisticMechanism):
-    """Publishes ``members`` categories, private by the ratio ρ = ``ratio``/2^64 of its chances.
+    """Publishes ``members`` categories; chances of neighbors differ by at most ρ^-spread.
+
+    ρ is ``ratio``/2^64.
 
     Raises:
         ValueError: no category or all of them are published, or the ratio is not between 0 and 1.
@@ -91,7 +93,7 @@ class OnCounts(StatisticMechanism):
 
     @abstractmethod
     def chance_of_all(self, lead: int) -> float:
-        """A lower bound of the chance that all members are published, each leading by ``lead``.
+        """A lower bound of the chance that all members are published.
 
-        Rounded; it may be below 0.
+        Each leads every category that is no member by ``lead``. Rounded; it may be below 0.
         """
