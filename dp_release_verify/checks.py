@@ -175,10 +175,19 @@ def read_law(file: str, plain: object) -> object:
         NotProved: the page does not name its family.
         Refused: it has another form.
     """
+    check_family(plain)
+    return forms.read(forms.Law, file, plain)
+
+
+def check_family(plain: object) -> None:
+    """Check that the page names the family of a law, where it has one.
+
+    Raises:
+        NotProved: it does not.
+    """
     family = plain.get("family") if isinstance(plain, dict) else None
     if isinstance(family, str) and family not in forms.LAWS:
         raise NotProved(f"the page does not name the family {family!r}")
-    return forms.read(forms.Law, file, plain)
 
 
 Does: TypeAlias = Callable[[Work, "Check"], Iterator[Finding]]
@@ -475,6 +484,12 @@ def mechanism_opened(work: Work, check: Check) -> Iterator[Finding]:
             continue
         file = f"{made.name}.json"
         plain = canonical.loads(file, work.opened.read(file))
+        try:
+            check_family(plain.get("law") if isinstance(plain, dict) else None)
+        except NotProved as unknown:
+            yield Finding(check.name, "missing", made.name, str(unknown), is_guarantee=True)
+            work.charged.append(Charged(made, reach, None, None))
+            continue
         opened: forms.Opened = forms.read(forms.Opened, file, plain)
         name = work.verdict.release_id
         refuse_unless(opened.release_id == name, file, "release_id", opened.release_id, name)

@@ -52,7 +52,6 @@ from release.job import (
     call,
     walk,
 )
-from release.noise.design import Design
 from release.noise.refusal import Made
 from release.noise.stage import Moved, design_all
 from release.noise.stage import design_unseen as design_one
@@ -421,14 +420,12 @@ def fit(job: Job) -> None:
     instead: dict[str, Made] = {}
     for run in job.runs:
         if run.query.is_empirical and run.moves is not None and run.query.guarantee is not None:
-            fallback = job.unseen.found(run.query)
             asked.append((run.query, run.moves))
             # A refusal would depend on the table. Both mechanisms have one family, and neither is
             # public: what is published of them is a commitment.
-            if isinstance(fallback, Design) and set(run.sensitivity.shifts) <= set(
-                fallback.sensitivity.shifts
-            ):
-                instead[run.query.name] = fallback
+            for_any_table = job.unseen.found(run.query)
+            if for_any_table is not None:
+                instead[run.query.name] = for_any_table
     options = job.options
     designs = design_all(
         asked,

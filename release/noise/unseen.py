@@ -11,9 +11,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from release.errors import DesignError
 from release.noise.cache import DesignCache
 from release.noise.processes import FanOut
 from release.noise.refusal import Made
@@ -21,7 +18,6 @@ from release.noise.shares import Designs, Shared, share_budget
 from release.noise.stage import Moved, Refusing, design_all, unwatched
 from release.noise.tables.chosen import choose_tables
 from release.queries.registry import global_sensitivity, sensitivity_without_data, statistic_of
-from release.queries.sensitivity import seen_sensitivity
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.spec.shares import seeking
@@ -144,15 +140,13 @@ def _for_any_table(
 ) -> Made:
     """The mechanism of an instance-specific query for all that its declaration allows.
 
-    Where none can be proved, that for the least difference. The first is judged by no gap: it takes
-    the place of what is found for a table where that cannot be proved, so it has to be there.
+    It takes the place of what is found for a table where that cannot be proved, so that no refusal
+    depends on the table. A spec for which there is none is refused. No gap is accepted of it.
+
+    Raises:
+        DesignError: none can be proved.
     """
     # Nothing of a table is in it, so that it may be cached and compared like a worst-case one.
     rows = spec_file.spec.rows_per_unit(query)
     most = global_sensitivity(spec_file.spec, query, rows)
-    # Shifts of 0 alone, in place of those of a table: the function adds the least steps to them.
-    least = seen_sensitivity(np.zeros(1, dtype=np.int64), query.answers)
-    try:
-        return design_all([(query, most)], spec_file, cache, gap, is_judged=False)[query.name]
-    except DesignError:
-        return design_all([(query, least)], spec_file, cache, gap)[query.name]
+    return design_all([(query, most)], spec_file, cache, gap, is_judged=False)[query.name]

@@ -51,6 +51,18 @@ def test_a_family_that_the_page_does_not_name_is_not_proved(tmp_path: Path) -> N
     assert "NOT PROVED: the_count, flipped" in found.lines()[0]
 
 
+def test_a_committed_law_of_a_family_that_the_page_does_not_name_is_not_proved(
+    tmp_path: Path,
+) -> None:
+    folder, auditor = made.small(tmp_path)
+    (auditor / "audit.json").unlink(missing_ok=True)
+    made.edit(auditor, "committed.json", lambda plain: rename(plain["law"]))
+    (auditor / "SHA256SUMS").unlink()
+    found = made.verdict_of(folder, auditor)
+    assert (found.status, found.refusal) == (NOT_PROVED, None)
+    assert found.not_proved == ["committed"]
+
+
 def places(value: Any, at: At = ()) -> Iterator[At]:
     """Every field, and of long lists the first two and the last item."""
     if isinstance(value, dict):

@@ -24,7 +24,7 @@ from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
 from release.exact.numbers import MAX_EPSILON, exp_bounds
 from release.exact.sampling import RandomBytes, draw_geometric, random_below_power
-from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.mechanism import RATIO_ONE, near_power
 from release.exact.statistics.selection import Selection
 
 
@@ -74,7 +74,7 @@ class ExponentialMechanism(Selection):
 
     def chance_of_leader(self, lead: int) -> float:
         """As :meth:`Selection.chance_of_leader`."""
-        return 1 / (1 + (self.candidates - 1) * (self.ratio / RATIO_ONE) ** lead)
+        return 1 / (1 + (self.candidates - 1) * near_power(self.ratio, lead))
 
 
 def bounded_range_profile(epsilon: Fraction, step: Fraction) -> Profile:

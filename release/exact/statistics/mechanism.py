@@ -6,6 +6,7 @@ The guarantee is pure and holds for all tables: neighbors change the integers wi
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -123,6 +124,12 @@ def least_ratio(epsilon: Fraction, spread: int) -> int:
 def is_private(ratio: int, spread: int, epsilon: Fraction) -> bool:
     """Whether (``ratio``/2^64)^``spread``·e^ε ≥ 1, by logarithms that are rounded outward."""
     return spread * loss_above(ratio) <= epsilon
+
+
+def near_power(ratio: int, exponent: int) -> float:
+    """(``ratio``/2^64)^``exponent``, to some ten digits."""
+    # The quotient of a ratio within 2^10 of 2^64 would be rounded to 1, and no power be below it.
+    return math.exp(exponent * math.log1p(-((RATIO_ONE - ratio) / RATIO_ONE)))
 
 
 def loss_above(ratio: int) -> Fraction:

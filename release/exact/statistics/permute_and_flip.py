@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.exact.sampling import RandomBytes, draw_geometric, random_below_power
-from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.mechanism import RATIO_ONE, near_power
 from release.exact.statistics.selection import Selection
 
 
@@ -39,7 +39,7 @@ class PermuteAndFlip(Selection):
 
     def chance_of_leader(self, lead: int) -> float:
         """As :meth:`Selection.chance_of_leader`."""
-        share = (self.ratio / RATIO_ONE) ** lead
+        share = near_power(self.ratio, lead)
         if share * self.candidates < 1e-6:
             return 1 - (self.candidates - 1) * share / 2
         return float((1 - (1 - share) ** self.candidates) / (self.candidates * share))

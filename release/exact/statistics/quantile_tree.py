@@ -158,7 +158,7 @@ class QuantileTree(Quantiles):
         rows: counts before the point weigh 1 - share in it, and those after it -share.
         """
         ratio = self.ratio / RATIO_ONE
-        variance = 2 * ratio / (1 - ratio) ** 2
+        variance = 2 * ratio / ((RATIO_ONE - self.ratio) / RATIO_ONE) ** 2
         variances = []
         for share in self.shares:
             crossing = float(share * (1 - share))

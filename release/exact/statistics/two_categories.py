@@ -21,6 +21,7 @@ from release.exact.statistics.mechanism import (
     StatisticMechanism,
     least_ratio,
     loss_above,
+    near_power,
 )
 from release.exact.statistics.nearness import Nearness, Wording, nearness_of_one
 from release.exact.statistics.statistic import Scores, Statistic
@@ -98,7 +99,9 @@ class TwoCategories(StatisticMechanism):
 
     def chance_of_leader(self, lead: int) -> float:
         """The chance of a category that is ``lead`` above the other."""
-        return float(1 - self.error_at_lead(lead))
+        ratio = near_power(self.ratio, 1)
+        of_odd = ratio / (1 + ratio) if lead % 2 else 0.5
+        return 1 - near_power(self.ratio, lead // 2) * of_odd
 
     def error_at_lead(self, lead: int) -> Fraction:
         """The exact chance of the smaller score, ``lead`` ≥ 0 below the other; ½ for a tie.

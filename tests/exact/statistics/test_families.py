@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from release.exact.statistics.nearness import Wording
 from release.exact.statistics.statistic import Counts, Ranks, Scores, Statistic, Sums
 from release.exact.statistics.top.bounds import CountBounds, Published
 from release.spec.mechanisms import ON_STATISTIC, mechanism_on_statistic
@@ -52,3 +53,19 @@ def test_a_mechanism_is_made_for_no_other_kind_of_statistic(name: str) -> None:
             family.designed(other, ONE, ONE)
         with pytest.raises(TypeError, match="these are"):
             family.of_law(other, designed.law())
+
+
+SELECTIONS = ["permute_and_flip", "exponential_mechanism", "two_categories"]
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_the_lead_that_is_needed_grows_as_epsilon_falls(name: str) -> None:
+    """To where a ratio is 1 in floating point."""
+    statistic = STATISTICS["a swap of two" if name == "two_categories" else "scores"]
+    spread = 1 if name == "two_categories" else 4
+    leads = []
+    for epsilon in (spread * Fraction(1, 2**12), spread * Fraction(1, 2**55)):
+        mechanism = mechanism_on_statistic(name).designed(statistic, epsilon, ONE)
+        assert mechanism is not None
+        leads.append(mechanism.nearness(Wording("")).near * float(epsilon))
+    assert leads[1] == pytest.approx(leads[0], rel=0.01)
