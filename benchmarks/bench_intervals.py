@@ -1,9 +1,9 @@
 """Intervals of tables that add up, on the census of Hawaii: how often they cover, and how wide.
 
 State, 5 counties and 461 tracts; six margins each (``census_tables``). The half widths are those of
-``release.exact.tables.intervals``. Errors are drawn: noise from the published distributions on
-every measured cell, and least squares of it in floats, by a program of its own that knows neither
-components nor types of areas. So what is counted here shares no code with the half widths.
+``release.tabulations.estimate.intervals``. Errors are drawn: noise from the published distributions
+on every measured cell, and least squares of it in floats, by a program of its own that knows
+neither components nor types of areas. So what is counted here shares no code with the half widths.
 
 For every table, over kinds of area and sorts of cell: the least coverage that is computed, the
 least that is counted, how many standard errors a count lies from what is computed at most, the
@@ -38,12 +38,12 @@ from census_tables import (
 
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
-from release.exact.tables.cone import coarsened
-from release.exact.tables.intervals import HalfWidths, half_widths
-from release.exact.tables.variances import variances
-from release.noise.tables.measured import Family
-from release.noise.tables.publication import Table
-from release.noise.tables.strategy import choose_strategy
+from release.tabulations.estimate.cone import coarsened
+from release.tabulations.estimate.intervals import HalfWidths, half_widths
+from release.tabulations.estimate.variances import variances
+from release.tabulations.strategy.measured import Family
+from release.tabulations.strategy.publication import Table
+from release.tabulations.strategy.strategy import choose_strategy
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "census_pl94"
 DELTA = Fraction(1, 10**6)

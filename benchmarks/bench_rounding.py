@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 from table_ways import adding_up
 
 from release.exact.integers.noise import IntegerNoise
-from release.exact.tables.intervals import half_widths
-from release.exact.tables.variances import variances
-from release.noise.tables.publication import Table
-from release.noise.tables.strategy import choose_strategy
+from release.tabulations.estimate.intervals import half_widths
+from release.tabulations.estimate.variances import variances
+from release.tabulations.strategy.publication import Table
+from release.tabulations.strategy.strategy import choose_strategy
 
 Sets: TypeAlias = list[NDArray[np.int64]]
 """Sets of tracts, by number."""

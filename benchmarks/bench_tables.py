@@ -49,11 +49,11 @@ from census_tables import (
 from table_ways import DELTA, Way, own_ways, rivals
 
 from release.exact.sampling import RandomBytes
-from release.exact.tables.least_squares import Measurement, estimates
-from release.exact.tables.rounding import MILLION
-from release.exact.tables.variances import variances
-from release.exact.tables.whole import check_adds_up, targets_of, whole_tables
-from release.noise.tables.strategy import Choice, choose_strategy
+from release.tabulations.estimate.least_squares import Measurement, estimates
+from release.tabulations.estimate.rounding import MILLION
+from release.tabulations.estimate.variances import variances
+from release.tabulations.estimate.whole import check_adds_up, targets_of, whole_tables
+from release.tabulations.strategy.strategy import Choice, choose_strategy
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "census_pl94"
 SLOW_DRAWS = 20

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
-from release.exact.tables.cone import coarsened
-from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
-from release.noise.tables.publication import Publication, Table, moves_of_a_row
+from release.tabulations.estimate.cone import coarsened
+from release.tabulations.estimate.structure import Areas, Margin, kept_whole, summed_out
+from release.tabulations.strategy.publication import Publication, Table, moves_of_a_row
 
 Floats: TypeAlias = NDArray[np.float64]
 Tables: TypeAlias = Mapping[Table, Floats]

@@ -19,13 +19,13 @@ from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
-from release.exact.tables.least_squares import Measurement, estimates
-from release.exact.tables.rounding import MILLION
-from release.exact.tables.whole import check_adds_up, targets_of, whole_tables
-from release.noise.tables.gaussian import least_split
-from release.noise.tables.objective import Objective
-from release.noise.tables.publication import Table
-from release.noise.tables.strategy import Choice
+from release.tabulations.estimate.least_squares import Measurement, estimates
+from release.tabulations.estimate.rounding import MILLION
+from release.tabulations.estimate.whole import check_adds_up, targets_of, whole_tables
+from release.tabulations.strategy.gaussian import least_split
+from release.tabulations.strategy.objective import Objective
+from release.tabulations.strategy.publication import Table
+from release.tabulations.strategy.strategy import Choice
 
 DELTA = Fraction(1, 10**6)
 

@@ -31,11 +31,11 @@ from zcdp import rho_within
 from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
-from release.exact.tables.cone import coarsened
-from release.exact.tables.rounding import MILLION
-from release.exact.tables.whole import Target, check_adds_up, whole_tables
 from release.noise.composed.laws import exponential_power
-from release.noise.tables.publication import Table
+from release.tabulations.estimate.cone import coarsened
+from release.tabulations.estimate.rounding import MILLION
+from release.tabulations.estimate.whole import Target, check_adds_up, whole_tables
+from release.tabulations.strategy.publication import Table
 
 TOTAL = MARGINS[0]
 

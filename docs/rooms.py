@@ -1,7 +1,8 @@
 """The picture of the rooms: who imports whom, made from the imports. ``python docs/rooms.py``.
 
 A row imports from the columns that have a number: how many of its modules do. Rooms stand in the
-order of their floors, so that an import upwards would be a number right of the diagonal.
+order of their floors, so that an import upwards would be a number right of the diagonal. The parts
+of tabulations are counted in the rooms that use them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,20 @@ ROOMS = (
     ),
 )
 ABOVE = ("flows", "dp_release_audit", "research")
+# Tabulations have one folder, from their spec to their report. Each part of it stands on the floor
+# of the room that uses it, so that arrows keep their direction, and is counted there.
+TABULATIONS = {
+    "estimate": "exact",
+    "spec": "spec",
+    "measure": "queries",
+    "strategy": "noise",
+    "files": "bundle",
+    "report": "bundle",
+    "picture": "bundle",
+    "planning": "planning",
+    "frames": "analysis",
+    "facts": "facts",
+}
 CELL, NAMES, TOP = 34, 110, 96
 
 
@@ -35,6 +50,8 @@ def room_of(module: str) -> str | None:
     """The room of a module of ours; None for the ground (version) and for others."""
     package, *rest = module.split(".")
     room = package if package in ABOVE else (rest[0] if package == "release" and rest else "")
+    if room == "tabulations" and len(rest) > 1:
+        room = TABULATIONS.get(rest[1], "")
     return room if room in ROOMS else None
 
 

@@ -28,12 +28,12 @@ from release.job import Job
 from release.noise.on_statistic import StatisticDesign
 from release.noise.refusal import Made
 from release.queries.read import parse_spec
-from release.queries.tabulations.table_count import CENTER, TableCount
 from release.records.files import storage_errors, without_sync
 from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile, open_named
 from release.spec.query import Query
-from release.spec.tabulations.opened import OpenTabulation
+from release.tabulations.measure.table_count import CENTER, TableCount
+from release.tabulations.spec.opened import OpenTabulation
 from release.verification.verifier import check_content
 
 MOST_CELLS = 10_000

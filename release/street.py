@@ -59,7 +59,6 @@ from release.noise.unseen import Unseen, design_every, measure_tables, share_out
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data, statistic_of
-from release.queries.tabulations.table_count import TableCount
 from release.records.files import write
 from release.records.keys.outside import read_key
 from release.rehearsal import cells_of, rehearse_release
@@ -69,6 +68,7 @@ from release.spec.named import names_of
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished
 from release.tables.frames import with_frames
+from release.tabulations.measure.table_count import TableCount
 from release.verification.verifier import check_content, own_trust, verify
 
 if TYPE_CHECKING:
@@ -358,7 +358,7 @@ def answer_query(tables: Loaded, spec_file: SpecFile, query: Query) -> Answered:
 
 def _counted(job: Job) -> dict[str, Answered]:
     """The true counts of all tables that tabulations measure, by name. Confidential."""
-    from release.queries.tabulations.answers import true_codes
+    from release.tabulations.measure.answers import true_codes
 
     counted: dict[str, Answered] = {}
     for opened in job.spec_file.tabulations:

@@ -45,7 +45,6 @@ from release.analysis.intervals import (
     MeanNoise,
     TableNoise,
 )
-from release.analysis.tables import no_such_query
 from release.analysis.unbiased import MOST_ANSWERS, check_size, correction
 from release.bundle.bounded import shared_words
 from release.bundle.opened import PublicRelease, open_public
@@ -64,6 +63,7 @@ from release.spec.domains import MOST_IN_ORDER, Bins, ends_of_bins
 from release.spec.named import by_name, names_of
 from release.spec.query import Query
 from release.tables.columns import numbers_of
+from release.tabulations.frames import no_such_query
 
 if TYPE_CHECKING:
     import pandas as pd

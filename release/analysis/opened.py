@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from release.analysis.query_table import Table
-from release.analysis.tables import list_tables, no_such_query, table_frame
 from release.bundle.opened import PublicRelease, open_public
 from release.errors import SpecError
 from release.noise.shown import facts_html
 from release.spec.named import names_of
+from release.tabulations.frames import list_tables, no_such_query, table_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -238,7 +238,7 @@ def _query(opened: PublicRelease, made: forms.MadeQuery) -> QuerySummary:
 
 def _tabulations(opened: PublicRelease) -> tuple[TabulationSummary, ...]:
     """The tabulations; the file of every level is read."""
-    from release.analysis.tables import list_tables
+    from release.tabulations.frames import list_tables
 
     if not opened.tabulations:
         return ()
@@ -252,9 +252,9 @@ def _tabulations(opened: PublicRelease) -> tuple[TabulationSummary, ...]:
 def _tabulation(opened: PublicRelease, place: int, own: pd.DataFrame) -> TabulationSummary:
     """A tabulation, with the mean standard error of its tables, as its spec weighs them.
 
-    ``own`` lists its tables (:func:`release.analysis.tables.list_tables`).
+    ``own`` lists its tables (:func:`release.tabulations.frames.list_tables`).
     """
-    from release.bundle.tabulations.entries import family_of
+    from release.tabulations.files.entries import family_of
 
     made, declared = opened.tabulations[place], opened.spec.tabulations[place]
     asked = (opened.record.asked.tabulations or [])[place]

@@ -21,11 +21,11 @@ from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.queries.on_statistic import OnStatisticQuery
-from release.queries.tabulations.table_count import TableCount
 from release.spec.load import SpecFile
 from release.spec.losses import MEAN_ERROR, P95, Acceptance, acceptance_of, loss_on
 from release.spec.named import by_name
 from release.spec.query import Query
+from release.tabulations.measure.table_count import TableCount
 
 AnyMechanism: TypeAlias = Mechanism | StatisticMechanism
 

@@ -13,7 +13,7 @@ from itertools import combinations
 from release.bundle.report.questions import unit_word
 from release.exact.numbers import format_exact
 from release.spec.model import Spec
-from release.spec.tabulations.model import Tabulation
+from release.tabulations.spec.model import Tabulation
 
 LARGE_EPSILON = 10
 """Above it a guess held as likely as not may become more than 99.99 % sure."""

@@ -35,13 +35,13 @@ from release.errors import SpecError
 from release.exact.domain import Codes
 from release.exact.privacy import Definition
 from release.queries.read import parse_spec
-from release.queries.tabulations.table_count import TableCount, table_count
 from release.records.files import write
 from release.records.models import DefinitionName, Record, Sha256, canonical, parse, parse_plain
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile, open_named
 from release.spec.named import by_name
 from release.spec.query import Query
+from release.tabulations.measure.table_count import TableCount, table_count
 from release.version import VERSION
 
 RECORD, SPEC = "prepared.json", "spec.yaml"

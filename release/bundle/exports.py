@@ -23,13 +23,13 @@ from release.bundle.statements import (
     rests_on,
     tabulation_rests_on,
 )
-from release.bundle.tabulations.descriptions import domain_text, mechanism_text, unprotected_text
-from release.bundle.tabulations.entries import family_of
 from release.exact.numbers import format_exact
 from release.spec.mechanisms import BEST
 from release.spec.model import Spec
 from release.spec.named import names_of
 from release.spec.refusals.unfinished import TODO
+from release.tabulations.files.descriptions import domain_text, mechanism_text, unprotected_text
+from release.tabulations.files.entries import family_of
 
 
 def in_toto(opened: PublicRelease) -> bytes:

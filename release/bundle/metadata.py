@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 from dp_release_verify import canonical, forms
 from dp_release_verify.digests import sha256_of_file
 from release.bundle.tables.intervals import END_TITLES, INTERVAL
-from release.bundle.tabulations.descriptions import table_files
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.numbers import format_exact
 from release.spec.declarations import ColumnType
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query, spoken
+from release.tabulations.files.descriptions import table_files
 
 DATAPACKAGE = "datapackage.json"
 

@@ -15,7 +15,7 @@ from release.spec.declarations import Privacy, Relation
 from release.spec.losses import loss_on
 from release.spec.model import Spec
 from release.spec.query import Query
-from release.spec.tabulations.model import Tabulation
+from release.tabulations.spec.model import Tabulation
 
 NO_LEDGER_WITHHELD = (
     "SHA256SUMS.sig and ledger.proof: the curator keeps no ledger, so nothing is signed and the "

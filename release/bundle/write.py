@@ -28,14 +28,14 @@ from release.bundle.report.published import PublicQuery
 from release.bundle.statements import rests_on, tabulation_rests_on
 from release.bundle.tables.answers import released_bytes
 from release.bundle.tables.intervals import around
-from release.bundle.tabulations.entries import MeasuredTable
-from release.bundle.tabulations.writing import PublicTabulation, write_tabulation
 from release.exact.domain import Codes
 from release.exact.integers.mechanism import IntegerMechanism
 from release.queries.read import parse_spec
-from release.queries.tabulations.table_count import CENTER, TableCount
 from release.records.files import write
 from release.spec.load import SpecFile
+from release.tabulations.files.entries import MeasuredTable
+from release.tabulations.files.writing import PublicTabulation, write_tabulation
+from release.tabulations.measure.table_count import CENTER, TableCount
 
 
 def write_release(

@@ -153,7 +153,7 @@ def init(
     Example: dp-release init data/persons.parquet --out persons.yaml
     """
     from release.planning.scaffold import starting_spec
-    from release.planning.tabulations.scaffold import starting_tabulation
+    from release.tabulations.planning.scaffold import starting_tabulation
 
     if attribute and hierarchy is None:
         raise SpecError("--attribute", "is for tables that add up; give --hierarchy too")

@@ -15,22 +15,22 @@ from release.cli.console import echo, print_cautions, print_table
 from release.errors import ReleaseError, StorageError
 from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
-from release.planning.tabulations.text import plain_tabulation, sentences, table_of
 from release.planning.together_text import (
     epsilon_table,
     growth_sentence,
     noise_table,
     plain_together,
 )
+from release.tabulations.planning.text import plain_tabulation, sentences, table_of
 
 if TYPE_CHECKING:
     from release.noise.families import Solvers
     from release.planning.on_statistic import StatisticPlan
     from release.planning.plan import Candidate, Plan, QueryPlan
-    from release.planning.tabulations.plan import TabulationPlan
     from release.planning.targets import Least
     from release.planning.totals import TogetherPlan
     from release.spec.load import SpecFile
+    from release.tabulations.planning.plan import TabulationPlan
 
 Remaining: TypeAlias = tuple[Fraction, Fraction]
 """What is left of a scope, in ε and δ."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from release.at_work import AtWork
 from release.facts.left_out import Reason, left_out
 from release.facts.queries import query_facts
-from release.facts.tabulations import tabulation_facts
 from release.facts.values import table_facts
 from release.queries.engines.base import HereTables
 from release.spec.load import SpecFile
+from release.tabulations.facts import tabulation_facts
 
 
 def reasons_of_run(tables: HereTables, spec_file: SpecFile, runs: Sequence[AtWork]) -> list[Reason]:

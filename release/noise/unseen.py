@@ -16,14 +16,14 @@ from release.noise.processes import FanOut
 from release.noise.refusal import Made
 from release.noise.shares import Designs, Shared, share_budget
 from release.noise.stage import Moved, Refusing, design_all, unwatched
-from release.noise.tables.chosen import choose_tables
 from release.queries.registry import global_sensitivity, sensitivity_without_data, statistic_of
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.spec.shares import seeking
+from release.tabulations.strategy.chosen import choose_tables
 
 if TYPE_CHECKING:
-    from release.noise.tables.strategy import Choice
+    from release.tabulations.strategy.strategy import Choice
 
 
 @dataclass(frozen=True)

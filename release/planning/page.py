@@ -21,12 +21,12 @@ from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side, charge_texts
 from release.planning.on_statistic import StatisticPlan
 from release.planning.plan import Candidate, Plan, QueryPlan
-from release.planning.tabulations.plan import TabulationPlan
-from release.planning.tabulations.text import sentences, table_of
 from release.planning.together_text import epsilon_table, growth_sentence, noise_table
 from release.planning.totals import TogetherPlan
 from release.spec.load import SpecFile
 from release.spec.query import Query
+from release.tabulations.planning.plan import TabulationPlan
+from release.tabulations.planning.text import sentences, table_of
 
 
 def plan_html(spec_file: SpecFile, plan: Plan, remaining: tuple[Fraction, Fraction] | None) -> str:

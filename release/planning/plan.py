@@ -44,7 +44,6 @@ from release.planning.on_statistic import (
     noise_on_statistic,
     plan_on_statistic,
 )
-from release.planning.tabulations.plan import TabulationPlan, plan_tabulations
 from release.planning.totals import TogetherPlan
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import global_sensitivity, sensitivity_without_data
@@ -52,6 +51,7 @@ from release.queries.sensitivity import seen_sensitivity
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 from release.spec.refusals.unfinished import TODO, unfinished
+from release.tabulations.planning.plan import TabulationPlan, plan_tabulations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -290,7 +290,7 @@ def make_plan(
 
     The tables that tabulations measure are chosen first. A budget that is shared out is shared
     next; ``cache`` serves the mechanisms it needs for that. ``drop_one`` is as in
-    :func:`release.planning.tabulations.plan.plan_tabulations`.
+    :func:`release.tabulations.planning.plan.plan_tabulations`.
 
     Raises:
         SpecError: a tabulation cannot be measured as it is declared.

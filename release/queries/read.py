@@ -16,7 +16,6 @@ from release.exact.losses import LossName, line_fits, table_loss
 from release.exact.privacy import Definition
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import check_declared
-from release.queries.tabulations.table_count import MAX_FILE_NAME, files_of
 from release.spec.declarations import ColumnType, Relation
 from release.spec.demands import check_demands
 from release.spec.domains import MAX_ANSWERS
@@ -31,8 +30,9 @@ from release.spec.named import names_of
 from release.spec.periods import Period, filled
 from release.spec.query import Query
 from release.spec.shares import check_shared, with_target_losses
-from release.spec.tabulations.check import check_tabulation
 from release.spec.tuples import with_parts
+from release.tabulations.measure.table_count import MAX_FILE_NAME, files_of
+from release.tabulations.spec.check import check_tabulation
 
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
 """Virtual columns that DuckDB adds to its tables and files, in any case."""

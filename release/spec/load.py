@@ -30,8 +30,8 @@ from release.spec.key_sets import declared_keys
 from release.spec.model import Spec
 from release.spec.named import by_name
 from release.spec.refusals.shape import shape_error
-from release.spec.tabulations.open import open_tabulation
-from release.spec.tabulations.opened import OpenTabulation
+from release.tabulations.spec.open import open_tabulation
+from release.tabulations.spec.opened import OpenTabulation
 
 MAX_SPEC_BYTES = 4 * 2**20
 

@@ -16,7 +16,7 @@ from release.spec.declarations import Budget, ColumnType, KeySet, Name, Privacy,
 from release.spec.domains import Model
 from release.spec.kinds import AnyQuery
 from release.spec.query import Query
-from release.spec.tabulations.model import Tabulation
+from release.tabulations.spec.model import Tabulation
 
 
 class EngineSpec(Model):

@@ -22,12 +22,12 @@ from release.bundle.tables.intervals import INTERVAL
 from release.errors import SpecError, VerificationError
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.mechanism import Mechanism
-from release.exact.tables.cone import coarsened
 from release.queries.intervals import released_interval
 from release.queries.on_statistic import OnStatisticQuery
 from release.spec.named import by_name
 from release.spec.query import PlainQuery
 from release.tables.columns import numbers_of
+from release.tabulations.estimate.cone import coarsened
 from release.verification.residuals import (
     CHANCE,
     Released,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from release.exact.domain import Codes
     from release.exact.integers.noise import IntegerNoise
-    from release.spec.tabulations.opened import OpenTabulation, Table
+    from release.tabulations.spec.opened import OpenTabulation, Table
 
     Counts: TypeAlias = dict[Table, Codes]
     Noises: TypeAlias = dict[Table, IntegerNoise]
@@ -183,8 +183,8 @@ def _numbers(
     noises: Noises,
 ) -> Finding:
     """All published numbers follow from the noisy counts."""
-    from release.bundle.tabulations.layout import level_table
-    from release.bundle.tabulations.numbers import tabulated
+    from release.tabulations.files.layout import level_table
+    from release.tabulations.files.numbers import tabulated
 
     found = tabulated(tabulation, counts, noises, tabulation.half_widths(noises))
     for numbers, level in zip(found.levels, made.levels, strict=True):
@@ -204,7 +204,7 @@ def _residuals_of_counts(
     made: forms.MadeTabulation, tabulation: OpenTabulation, counts: Counts, noises: Noises
 ) -> Iterator[Finding]:
     """Noisy totals are hardly ever the sums of noisy parts."""
-    from release.queries.tabulations.table_count import CENTER
+    from release.tabulations.measure.table_count import CENTER
 
     likeliest = {}
     for table, noise in noises.items():
@@ -223,8 +223,8 @@ def _residuals_of_counts(
 
 def _open(opened: PublicRelease, place: int) -> OpenTabulation:
     """A tabulation with its areas and declared numbers, from the released files."""
-    from release.spec.tabulations.areas import nested
-    from release.spec.tabulations.open import with_areas, with_facts
+    from release.tabulations.spec.areas import nested
+    from release.tabulations.spec.open import with_areas, with_facts
 
     declared, made = opened.spec.tabulations[place], opened.tabulations[place]
     areas = (opened.keys().areas or {})[declared.name]

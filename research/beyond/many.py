@@ -8,12 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
 from release.noise.composed.search import gaussian_deviation
 from release.noise.composed.share import noise_for
-from release.noise.tables.measured import Strategy
-from release.noise.tables.publication import Publication, Table, moves_of_a_row
-from release.noise.tables.strategy import choose_strategy
+from release.tabulations.estimate.structure import Areas, Margin, kept_whole, summed_out
+from release.tabulations.strategy.measured import Strategy
+from release.tabulations.strategy.publication import Publication, Table, moves_of_a_row
+from release.tabulations.strategy.strategy import choose_strategy
 from research.beyond.rings import SOURCE
 from research.sheet import Panel, Series, Shape, Sheet, Stroke
 

@@ -19,8 +19,8 @@ from release.errors import DesignError, SpecError
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise
 from release.noise.published.baselines import geometric_clamped, geometric_modular
-from tests.bundle.tabulations.folders import census
 from tests.small import Small, query
+from tests.tabulations.files.folders import census
 
 SIZE, DRAWS, LEVEL = 25, 1500, 0.9
 CLAMPED, WRAPPED = geometric_clamped(SIZE, Fraction(1)), geometric_modular(SIZE, Fraction(1))

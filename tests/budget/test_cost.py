@@ -23,15 +23,15 @@ from release.errors import BudgetError
 from release.exact.composition.profile import pure_profile
 from release.exact.privacy import Definition, Guarantee
 from release.queries.read import parse_spec
-from release.queries.tabulations.table_count import table_count
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
 from release.spec.model import Spec
-from release.spec.tabulations.areas import nested
-from release.spec.tabulations.open import with_areas
+from release.tabulations.measure.table_count import table_count
+from release.tabulations.spec.areas import nested
+from release.tabulations.spec.open import with_areas
 from tests.small import Small, part, query
 from tests.small import joint as joint_query
-from tests.spec.tabulations.test_check import PLAIN
+from tests.tabulations.spec.test_check import PLAIN
 
 KEYS: dict[str, tuple[str, ...]] = {"place": ("a", "b"), "day": ("1", "2"), "unit": ("u", "v")}
 PURE = {"definition": "pure", "epsilon": "1"}

@@ -26,8 +26,8 @@ from release.queries.intervals import Interval, around_sums, mean_of_sums
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.street import run_release
-from tests.bundle.tabulations.test_report import rows_of
 from tests.small import Row, Small, joint, mechanism_of, part, query
+from tests.tabulations.files.test_report import rows_of
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9}

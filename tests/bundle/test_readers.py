@@ -12,8 +12,8 @@ import polars
 
 import release
 from release.bundle.tables.parquet import FACTS
-from tests.bundle.tabulations.folders import census
 from tests.small import Small, query
+from tests.tabulations.files.folders import census
 
 ROWS = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)

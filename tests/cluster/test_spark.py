@@ -51,9 +51,9 @@ from release.tables.sources import find_sources
 from release.verification.verifier import verify
 from tests.answers import answer, load
 from tests.conftest import PROJECT
-from tests.queries.tabulations.test_measuring import HOMES, World, counted_again, person, worlds
 from tests.queries.test_kinds import smalls
 from tests.small import UNSIGNED, Row, Small, joint, part, query, sensitivities, table_of, truths
+from tests.tabulations.measure.test_measuring import HOMES, World, counted_again, person, worlds
 
 SPARK = Engine(spark="local[2]")
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
-from release.noise.tables.publication import Publication
-from release.noise.tables.strategy import choose_strategy
-from tests.noise.tables import dense
+from release.tabulations.estimate.structure import Areas, Margin, kept_whole, summed_out
+from release.tabulations.strategy.publication import Publication
+from release.tabulations.strategy.strategy import choose_strategy
+from tests.tabulations.strategy import dense
 
 
 def hawaii(census: Path) -> Publication:

@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.tables.cone import AddingUp, coarsened, excess_bound
-from release.exact.tables.least_squares import Estimates, Measurement, estimates
-from release.exact.tables.rounding import MILLION, Groups
-from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
-from release.exact.tables.whole import check_adds_up, targets_of, whole_tables
+from release.tabulations.estimate.cone import AddingUp, coarsened, excess_bound
+from release.tabulations.estimate.least_squares import Estimates, Measurement, estimates
+from release.tabulations.estimate.rounding import MILLION, Groups
+from release.tabulations.estimate.structure import Areas, Margin, kept_whole, summed_out
+from release.tabulations.estimate.whole import check_adds_up, targets_of, whole_tables
 
 Floats = NDArray[np.float64]
 Strategy = Mapping[tuple[int, int], float]

@@ -117,7 +117,7 @@ _CELLS = (
     ),
     *_of(
         "cells",
-        "queries/tabulations/table_count.py",
+        "tabulations/measure/table_count.py",
         (
             "the cells of one area stand for those of all",
             "        return self.cells\n",
@@ -793,7 +793,7 @@ _TABULATIONS = (
     ),
     *_files(
         "tabulations",
-        "bundle/tabulations/numbers.py",
+        "tabulations/files/numbers.py",
         (
             "whole numbers stand for the estimates",
             "    return MarginNumbers(\n        answer, counts,",
@@ -900,7 +900,7 @@ _READ = (
         ),
     ),
     *_audit(
-        "queries/tabulations/measuring.py",
+        "tabulations/measure/measuring.py",
         (
             "every row of a unit is tabulated",
             'f"row_number() OVER (PARTITION BY rows.{unit} ORDER BY {rank}) = 1"',

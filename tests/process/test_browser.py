@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from release.street import run_release
-from tests.bundle.tabulations.cases import TABULATION, spec_text
-from tests.bundle.tabulations.folders import folder_of
-from tests.bundle.tabulations.test_report import page_of
 from tests.conftest import PROJECT
 from tests.small import Row, Small, joint, part, query
+from tests.tabulations.files.cases import TABULATION, spec_text
+from tests.tabulations.files.folders import folder_of
+from tests.tabulations.files.test_report import page_of
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 2, "kind": i % 4, "wh": i % 9}

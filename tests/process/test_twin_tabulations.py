@@ -18,7 +18,7 @@ import yaml
 
 from dp_release_verify.digests import sha256
 from release.job import Job, Stage
-from release.queries.tabulations.table_count import CENTER
+from release.tabulations.measure.table_count import CENTER
 from tests.attempts import Tried
 from tests.every import every
 from tests.process.test_twin_pairs import DATES, Pair, pairs

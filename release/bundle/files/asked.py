@@ -25,7 +25,7 @@ from release.spec.losses import acceptance_of
 from release.spec.mechanisms import BEST
 from release.spec.model import Spec
 from release.spec.query import Query
-from release.spec.tabulations.model import Categories, DeclaredNumbers, PinnedStrategy, Tabulation
+from release.tabulations.spec.model import Categories, DeclaredNumbers, PinnedStrategy, Tabulation
 
 _FAMILY_NAMES = {"integer": "integers"}
 """Families that a spec calls otherwise than a file does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dp_release_verify import forms
 from release.spec.declarations import ColumnType
 from release.spec.load import SpecFile
-from release.spec.tabulations.opened import OpenTabulation
+from release.tabulations.spec.opened import OpenTabulation
 
 
 def keys_of(spec_file: SpecFile) -> forms.Keys:

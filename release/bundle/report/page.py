@@ -48,7 +48,6 @@ from release.bundle.report.questions import (
     title_of,
     unit_word,
 )
-from release.bundle.report.tabulations import shown_tabulation
 from release.bundle.statements import (
     ENFORCED_BY,
     adjacency_text,
@@ -57,7 +56,6 @@ from release.bundle.statements import (
     limits,
     withheld,
 )
-from release.bundle.tabulations.writing import PublicTabulation
 from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
 from release.queries.registry import sensitivity_without_data
@@ -65,6 +63,8 @@ from release.queries.zeros import zeros_of
 from release.spec.declarations import Privacy
 from release.spec.model import Spec
 from release.spec.query import spoken
+from release.tabulations.files.writing import PublicTabulation
+from release.tabulations.report import shown_tabulation
 
 if TYPE_CHECKING:
     import jinja2

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from release.bundle.cautions import cautions
 from release.facts.models import QueryFacts, TableFacts
 from release.facts.queries import query_facts
-from release.facts.tabulations import tabulation_facts
 from release.facts.values import table_facts
 from release.job import Job, Options, Stage, walk
 from release.noise.cache import DesignCache
@@ -25,6 +24,7 @@ from release.operate.rehearsal.text import Rehearsal
 from release.queries.engines.base import HereTables
 from release.spec.load import SpecFile
 from release.street import TO_THE_CHARGE, load
+from release.tabulations.facts import tabulation_facts
 
 if TYPE_CHECKING:
     import pandas as pd

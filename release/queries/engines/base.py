@@ -1,7 +1,7 @@
 """The protocol of an engine, and the engine of one machine.
 
 An engine reads profiles (:mod:`release.queries.profiles`) and the counts of tabulations
-(:mod:`release.queries.tabulations.measuring`), and runs a statement of the curator's own; the later
+(:mod:`release.tabulations.measure.measuring`), and runs a statement of the curator's own; the later
 stages are arithmetic on what it has read. This engine is DuckDB in this process; that of
 :mod:`release.queries.engines.spark` is DuckDB in the tasks of a Spark cluster.
 """
@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
 from release.exact.domain import Codes
-from release.exact.tables.structure import Margin
 from release.queries.base import Rerun, RerunQuery
 from release.queries.profiles import read_profiles
-from release.queries.tabulations.measuring import read_counts
 from release.spec.query import Query
-from release.spec.tabulations.opened import OpenTabulation
 from release.tables.duckdb import Tables
+from release.tabulations.estimate.structure import Margin
+from release.tabulations.measure.measuring import read_counts
+from release.tabulations.spec.opened import OpenTabulation
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -41,15 +41,12 @@ import pyarrow as pa
 
 from release.errors import BudgetError, DataError, ReleaseError, SpecError
 from release.exact.domain import Codes
-from release.exact.tables.structure import Margin
 from release.queries.base import MOST_UNITS, Rerun, RerunQuery
 from release.queries.profiles import integers, merged, read_profiles
-from release.queries.tabulations.measuring import read_counts
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.spec.tabulations.opened import OpenTabulation
 from release.tables.columns import number_column
 from release.tables.duckdb import Engine, Tables, given_table, wide_table, without_core_files
 from release.tables.formats.base import Source
@@ -58,6 +55,9 @@ from release.tables.formats.postgresql import PostgreSql
 from release.tables.normal import normal_sql
 from release.tables.schemas import ARROW_TYPES
 from release.tables.sources import check_unchanged, fetched, find_sources, stamps_of
+from release.tabulations.estimate.structure import Margin
+from release.tabulations.measure.measuring import read_counts
+from release.tabulations.spec.opened import OpenTabulation
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

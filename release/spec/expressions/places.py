@@ -12,7 +12,7 @@ from release.spec.expressions.check import columns_of
 from release.spec.expressions.parse import parse_expression
 from release.spec.model import Spec
 from release.spec.query import Query
-from release.spec.tabulations.model import Tabulation
+from release.tabulations.spec.model import Tabulation
 
 
 def derived_tree(spec: Spec, table: str, column: str) -> Node:

@@ -1,1 +1,0 @@
-"""Tabulations: tables that add up over areas and attributes, published from one budget."""

@@ -1,0 +1,1 @@
+"""What a spec declares of tabulations: areas, attributes, margins, numbers that are kept."""

@@ -1,1 +1,0 @@
-"""The statement of tabulations: areas, attributes, and what is refused."""

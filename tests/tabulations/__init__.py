@@ -1,0 +1,1 @@
+"""Tests of tabulations; a folder for each of release/tabulations."""
