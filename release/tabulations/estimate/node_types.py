@@ -11,103 +11,112 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from release.exact.domain import Codes
-from release.tabulations.estimate.components import Integers
 from release.tabulations.estimate.structure import Areas
+
+Members: TypeAlias = tuple[tuple[int, int], ...]
+"""How many children of which class an area has: (class, count) pairs, ascending by class."""
+
+
+def distinct_levels(areas: Areas) -> tuple[tuple[int, ...], Areas]:
+    """For each level its place among those that differ, and the areas of these alone.
+
+    A level of as many areas as the level above repeats it: what is measured of either is of both.
+    """
+    places = [0]
+    kept = [0]
+    for level in range(1, len(areas.levels)):
+        if areas.size(level) > areas.size(level - 1):
+            kept.append(level)
+        places.append(len(kept) - 1)
+    names = tuple(areas.levels[level] for level in kept)
+    return tuple(places), Areas(names, tuple(areas.parents[level] for level in kept))
+
+
+def classes_above(parents: Codes, classes: Codes) -> tuple[Codes, list[Members]]:
+    """The class of each area of a level by the classes of its children, and of what each consists.
+
+    ``parents`` and ``classes`` are of the level below. Classes are in the order of their numbers of
+    children of the first class, then of the second, and so on.
+    """
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    # How often each class occurs, in no order of the children: areas that have as many children of
+    # each class have the same coefficients.
+    members = [
+        tuple(sorted(Counter(children.tolist()).items()))
+        for children in np.split(classes, starts[1:])
+    ]
+    # Of two areas the one with more children of the first class in which they differ comes later.
+    distinct = sorted(set(members), key=lambda pairs: [(-own, count) for own, count in pairs])
+    numbers = {pairs: number for number, pairs in enumerate(distinct)}
+    return np.array([numbers[pairs] for pairs in members], dtype=np.int64), distinct
+
+
+def kinds_below(above: Codes, classes: Codes) -> tuple[Codes, list[tuple[int, int]]]:
+    """The kind of each area of a level, and of each kind its class and the kind of the parent.
+
+    ``above`` has the kind of the parent of each area.
+    """
+    pairs = np.stack([above, classes], axis=1)
+    distinct, kinds = np.unique(pairs, axis=0, return_inverse=True)
+    return kinds.reshape(-1), [(own, parent) for parent, own in distinct.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Areas by type. A level of as many areas as the level above repeats it, and is merged with it.
+    """Areas by type, on the levels that differ.
 
     Attributes:
         places: for each level of the areas, its level in the tree.
-        parents: for each level of the tree the places of the parents in the level above.
+        areas: the areas of the levels of the tree.
         classes: for each level the class of each area.
-        members: for each level and class, how many children of which class: (class, count) pairs.
+        members: for each level and class, how many children of which class.
         kinds: for each level the kind of each area.
         origins: for each level and kind its class and the kind of the parent, -1 at the top.
     """
 
     places: tuple[int, ...]
-    parents: tuple[Codes, ...]
+    areas: Areas
     classes: tuple[Codes, ...]
-    members: tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
+    members: tuple[tuple[Members, ...], ...]
     kinds: tuple[Codes, ...]
     origins: tuple[tuple[tuple[int, int], ...], ...]
 
     @classmethod
     def of(cls, areas: Areas) -> Tree:
         """The tree of some areas."""
-        places = [0]
-        parents = [areas.parents[0]]
-        for level in range(1, len(areas.levels)):
-            # As many areas as above, each with one below it: measurements of either are of both.
-            if areas.size(level) > areas.size(level - 1):
-                parents.append(areas.parents[level])
-            places.append(len(parents) - 1)
-        classes, members = _classes(parents)
-        kinds, origins = _kinds(parents, classes)
-        return cls(
-            tuple(places), tuple(parents), tuple(classes), tuple(members), tuple(kinds), origins
-        )
+        places, distinct = distinct_levels(areas)
+        depth = len(distinct.levels)
+        classes = [np.zeros(distinct.size(depth - 1), dtype=np.int64)]
+        members: list[tuple[Members, ...]] = [((),)]
+        for level in range(depth - 1, 0, -1):
+            own, shapes = classes_above(distinct.parents[level], classes[0])
+            classes.insert(0, own)
+            members.insert(0, tuple(shapes))
+        kinds: list[Codes] = []
+        origins = []
+        above = np.full(distinct.size(0), -1, dtype=np.int64)
+        for level in range(depth):
+            if level:
+                above = kinds[-1][distinct.parents[level]]
+            own, pairs = kinds_below(above, classes[level])
+            kinds.append(own)
+            origins.append(tuple(pairs))
+        return cls(places, distinct, tuple(classes), tuple(members), tuple(kinds), tuple(origins))
 
     @property
     def depth(self) -> int:
         """The number of levels of the tree."""
-        return len(self.parents)
+        return len(self.areas.levels)
 
     @cached_property
     def roots(self) -> tuple[Codes, ...]:
         """For each level the place at the top under which each area lies."""
-        roots = [np.arange(self.parents[0].size)]
-        for parents in self.parents[1:]:
+        roots = [np.arange(self.areas.size(0))]
+        for parents in self.areas.parents[1:]:
             roots.append(roots[-1][parents])
         return tuple(roots)
-
-    def summed_up(self, level: int, values: Integers) -> Integers:
-        """The values of the areas of ``level``, added up over each area of the level above."""
-        return np.add.reduceat(values, self._starts(level), axis=0)
-
-    def _starts(self, level: int) -> Codes:
-        return np.flatnonzero(np.diff(self.parents[level], prepend=-1))
-
-
-def _classes(
-    parents: list[Codes],
-) -> tuple[list[Codes], list[tuple[tuple[tuple[int, int], ...], ...]]]:
-    """The class of every area, and of what each class consists, from the lowest level up."""
-    classes = [np.zeros(parents[-1].size, dtype=np.int64)]
-    members: list[tuple[tuple[tuple[int, int], ...], ...]] = [((),)]
-    for own in reversed(parents[1:]):
-        numbers: dict[tuple[tuple[int, int], ...], int] = {}
-        starts = np.flatnonzero(np.diff(own, prepend=-1))
-        above = []
-        for children in np.split(classes[0], starts[1:]):
-            # How often each class occurs, in no order of the children: areas that have as many
-            # children of each class have the same coefficients.
-            counts = tuple(sorted(Counter(children.tolist()).items()))
-            above.append(numbers.setdefault(counts, len(numbers)))
-        classes.insert(0, np.array(above, dtype=np.int64))
-        members.insert(0, tuple(numbers))
-    return classes, members
-
-
-def _kinds(
-    parents: list[Codes], classes: list[Codes]
-) -> tuple[list[Codes], tuple[tuple[tuple[int, int], ...], ...]]:
-    """The kind of every area, and from what each kind comes, from the top down."""
-    kinds: list[Codes] = []
-    origins: list[tuple[tuple[int, int], ...]] = []
-    above = np.full(parents[0].size, -1, dtype=np.int64)
-    for level, own in enumerate(classes):
-        pairs = np.stack([own, above], axis=1)
-        distinct, places = np.unique(pairs, axis=0, return_inverse=True)
-        kinds.append(places.reshape(-1))
-        origins.append(tuple(map(tuple, distinct.tolist())))
-        if level + 1 < len(parents):
-            above = kinds[level][parents[level + 1]]
-    return kinds, tuple(origins)

@@ -44,7 +44,7 @@ def component_estimates(
     tree = solution.tree
     measured = []
     for level, own in enumerate(rows):
-        none = np.zeros((tree.parents[level].size, 0, columns), dtype=np.int64)
+        none = np.zeros((tree.areas.parents[level].size, 0, columns), dtype=np.int64)
         measured.append(np.concatenate([none, *own], axis=1) if own else none)
     levels, sums = _upward(solution, measured)
     _downward(solution, levels, sums)
@@ -83,7 +83,9 @@ def _upward(
     sums: list[Integers] = []
     for level in reversed(range(tree.depth)):
         own = measured[level]
-        below_sums = tree.summed_up(level + 1, levels[0]) if levels else own[:, :0].astype(object)
+        below_sums = (
+            tree.areas.summed_up(level + 1, levels[0]) if levels else own[:, :0].astype(object)
+        )
         values = np.empty((own.shape[0], solution.system.ranks[level], own.shape[2]), dtype=object)
         for number, below in enumerate(solution.from_below[level]):
             chosen = _chosen(tree, level, number)
@@ -115,7 +117,7 @@ def _downward(solution: Solution, levels: list[Integers], sums: list[Integers]) 
         for number in range(len(tree.members[level])):
             chosen = _chosen(tree, level, number)
             # Siblings of one class take the same share, so it is computed once for each parent.
-            parents, own = np.unique(tree.parents[level][chosen], return_inverse=True)
+            parents, own = np.unique(tree.areas.parents[level][chosen], return_inverse=True)
             shares = np.empty((parents.size, *surplus.shape[1:]), dtype=object)
             for parent in np.unique(above[parents]).tolist():
                 gain = shifted(solution.gains[level][number, parent], FINE - PLACES)
@@ -129,7 +131,7 @@ def _add_up(tree: Tree, levels: list[Integers]) -> None:
     # From below: otherwise a parent would be the sum of numbers that change afterwards.
     for level in reversed(range(1, tree.depth)):
         below = levels[level]
-        levels[level - 1][:, : below.shape[1]] = tree.summed_up(level, below)
+        levels[level - 1][:, : below.shape[1]] = tree.areas.summed_up(level, below)
 
 
 def _keep_facts(solution: Solution, levels: list[Integers], measured: Integers) -> int:

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from release.exact.domain import Codes
+from release.tabulations.estimate.node_types import distinct_levels
 from release.tabulations.estimate.structure import Areas
 from release.tabulations.strategy.blocks import Block, Blocks, blocks_of
 from release.tabulations.strategy.kinds import LevelKinds, kinds_of
@@ -55,22 +56,18 @@ class Objective:
     most_classes: int | None = None
 
     @cached_property
+    def _distinct(self) -> tuple[tuple[int, ...], Areas]:
+        return distinct_levels(self.publication.areas)
+
+    @cached_property
     def places(self) -> Codes:
         """For each level its place among those that differ: some only repeat the level above."""
-        areas = self.publication.areas
-        sizes = list(map(areas.size, range(len(areas.levels))))
-        # Areas are nested: as many areas as the level above means the same areas.
-        return np.cumsum(np.diff(sizes, prepend=sizes[0]) > 0, dtype=np.int64)
+        return np.array(self._distinct[0], dtype=np.int64)
 
     @cached_property
     def kinds(self) -> tuple[LevelKinds, ...]:
         """The kinds of the areas of each level that differs from the one above."""
-        areas = self.publication.areas
-        # np.unique gives the first level of each place; the levels that repeat it are left out.
-        first = np.unique(self.places, return_index=True)[1].tolist()
-        names = tuple(areas.levels[level] for level in first)
-        distinct = Areas(names, tuple(areas.parents[level] for level in first))
-        return kinds_of(distinct, self.most_classes)
+        return kinds_of(self._distinct[1], self.most_classes)
 
     @cached_property
     def blocks(self) -> Blocks:
