@@ -100,6 +100,7 @@ from dp_release_verify.verdict import (
     Verdict,
 )
 
+TEXTS = ("title", "curator", "contact", "purpose", "period", "license")
 RECORD = "release.json"
 KEYS = "keys.json"
 
@@ -227,7 +228,9 @@ def files_forms(work: Work, check: Check) -> Iterator[Finding]:
     """Each file is one that the record names, with the fields of the page and no others."""
     release = forms.loads(forms.Release, RECORD, work.folder.read(RECORD))
     work.release = release
-    work.verdict.release_id = release.asked.release.id
+    about = release.asked.release
+    work.verdict.release_id = about.id
+    work.verdict.not_said = [name for name in TEXTS if getattr(about, name) is None]
     refuse_unless(release.kind == work.kind, RECORD, "kind", release.kind, work.kind)
     work.keys = forms.loads(forms.Keys, KEYS, work.folder.read(KEYS))
     named = {RECORD, KEYS, *INFORMATIVE}

@@ -411,12 +411,12 @@ class About:
     """What the release is called, and who publishes it."""
 
     id: Identifier
-    title: Text
-    curator: Text
-    contact: Text
-    purpose: Text
-    period: Text
-    license: Text
+    title: Text | None = None
+    curator: Text | None = None
+    contact: Text | None = None
+    purpose: Text | None = None
+    period: Text | None = None
+    license: Text | None = None
 
 
 @dataclass(frozen=True)

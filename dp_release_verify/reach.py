@@ -150,6 +150,9 @@ class Reach:
             return self.weight(rows) * ways
         if query.kind in ("min", "max"):
             return 2 * rows
+        # Every kind by its name: the spread of another one would be taken for that of ranks.
+        is_of_ranks = query.kind in ("median", "quantiles")
+        rule(is_of_ranks, f"{question.name}.kind", query.kind, "a kind whose sums are known here")
         return self._spread_of_ranks(rows, ways)
 
     def _spread_of_ranks(self, rows: int, ways: int) -> int:

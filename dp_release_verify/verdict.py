@@ -57,6 +57,7 @@ class Verdict:
         status: the exit status.
         questions: one line for each question that was answered.
         protects: whom, and by how much.
+        not_said: the texts about the release that are left out, such as its license.
         findings: one for each check, and for what rests on trust or is missing.
         refusal: the check that failed.
     """
@@ -65,6 +66,7 @@ class Verdict:
     status: int = OWN_FAULT
     questions: list[str] = field(default_factory=list)
     protects: str = ""
+    not_said: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     refusal: Finding | None = None
 
@@ -113,6 +115,8 @@ class Verdict:
             found.append(f"  {'' if place else 'question':<11} {question}")
         if self.protects:
             found.append(f"  {'protects':<11} {self.protects}")
+        if self.not_said:
+            found.append(f"  {'not said':<11} {', '.join(self.not_said)}")
         if verbose:
             for level in ("proved", "tested", "trust", "missing"):
                 word = "on trust" if level == "trust" else level
@@ -139,6 +143,7 @@ class Verdict:
             "verdict": _HEADS[self.status],
             "questions": self.questions,
             "protects": self.protects,
+            "not_said": self.not_said,
             "not_proved": self.not_proved,
             "refusal": None if self.refusal is None else asdict(self.refusal),
             "findings": [asdict(finding) for finding in self.findings],

@@ -13,6 +13,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from dp_release_verify.digests import SUMS
 from dp_release_verify.verdict import Level, Verdict
 from release.analysis.summary import summarise
+from release.bundle.about import release_title
 from release.bundle.publish import LEDGER
 from release.exact.numbers import format_up
 from release.job import Job, Stage
@@ -45,7 +46,7 @@ def show_stage(stage: Stage, job: Job) -> None:
 
 def _questions(job: Job) -> tuple[Rows, str]:
     spec = job.spec_file.spec
-    return list(map(_asked, spec.charged)), f"{spec.release.title}: what is asked"
+    return list(map(_asked, spec.charged)), f"{release_title(spec.release)}: what is asked"
 
 
 def _place(job: Job) -> tuple[Rows, str]:
@@ -109,12 +110,12 @@ def show(public: Path, out: Path) -> None:
     for own in summary.tabulations:
         row = {"query": own.name, "cells": own.cells, "promise": own.noise}
         rows.append({**row, "charge": own.charge, "error": own.error})
-    create_table_artifact(rows, key=f"queries-{key}", description=summary.about.title)
+    create_table_artifact(rows, key=f"queries-{key}", description=release_title(summary.about))
     ledger = out / LEDGER
     verdict = verify(public, None, own_trust(ledger))
     create_markdown_artifact(verdict_text(verdict), key=f"verdict-{key}")
     report = summary.report.absolute().as_uri()
-    create_link_artifact(report, link_text=summary.about.title, key=f"report-{key}")
+    create_link_artifact(report, link_text=release_title(summary.about), key=f"report-{key}")
 
 
 def verdict_text(verdict: Verdict) -> str:

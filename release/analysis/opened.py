@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from release.analysis.query_table import Table
+from release.bundle.about import release_title
 from release.bundle.opened import PublicRelease, open_public
 from release.errors import SpecError
 from release.noise.shown import facts_html
@@ -72,7 +73,7 @@ class Opened(Mapping[str, Table]):
         for tabulation in self.release.tabulations:
             levels = ", ".join(level.level for level in tabulation.levels)
             facts[tabulation.name] = f"tabulation, levels {levels}"
-        title = self.release.record.asked.release.title
+        title = release_title(self.release.record.asked.release)
         return facts_html(f"{self.release.name}: {title}", facts)
 
     def tables(self) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from dp_release_verify import canonical, forms
+from release.bundle.about import release_title
 from release.bundle.opened import PublicRelease
 from release.bundle.statements import (
     ENFORCED_BY,
@@ -82,12 +83,12 @@ def registry(opened: PublicRelease) -> bytes:
     noises = [_noise(opened, tabulation) for tabulation in tabulations]
     sections = {
         "basic": {
-            "name": about.title,
-            "data_curators": [about.curator],
-            "intended_use": about.purpose,
+            "name": release_title(about),
+            "data_curators": [about.curator or TODO],
+            "intended_use": about.purpose or TODO,
             "data_product_type": "tables of noisy answers (Parquet)",
             "data_product_region": TODO,
-            "description": f"{about.title}, {about.period}: {names}",
+            "description": f"{release_title(about)}, {about.period or TODO}: {names}",
             "publication_date": record.published,
             "data_product_sector": TODO,
         },
@@ -100,13 +101,15 @@ def registry(opened: PublicRelease) -> bytes:
         "deployment_model": {
             "model_name": "Central",
             "model_name_details": "the curator holds the confidential table and adds the noise",
-            "actors": f"{about.curator} (curator), auditors, the public",
+            "actors": f"{about.curator or TODO} (curator), auditors, the public",
             "release_type": TODO,
-            "release_type_details": f"period {about.period}, budget scope {spec.budget.scope}",
+            "release_type_details": (
+                f"period {about.period or TODO}, budget scope {spec.budget.scope}"
+            ),
             "data_source_type": TODO,
             "data_source_type_details": ", ".join(spec.tables),
             "access_type": TODO,
-            "access_type_details": f"license {about.license}",
+            "access_type_details": f"license {about.license or TODO}",
         },
         "accounting": {
             "post_processing": post_processing(spec) or "none",
@@ -118,7 +121,7 @@ def registry(opened: PublicRelease) -> bytes:
             "justification": _justified(spec),
         },
         "administrative": {
-            "sources": [about.contact],
+            "sources": [about.contact or TODO],
             "notes": f"made by dp-release {record.software.dp_release}",
             "registry_authors": [TODO],
         },

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from dp_release_verify import canonical, forms
 from dp_release_verify.digests import sha256_of_file
+from release.bundle.about import release_title
 from release.bundle.tables.intervals import END_TITLES, INTERVAL
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.numbers import format_exact
@@ -111,23 +112,26 @@ def datapackage(
     has_facts = any(declared.facts for declared in spec.tabulations)
     noisy = "every number but those declared" if has_facts else "every answer"
     about, total = spec.release, made.total
+    purpose = about.purpose or release_title(about)
     package: dict[str, Any] = {
         "$schema": f"{_PROFILE}datapackage.json",
         "name": about.id,
-        "title": about.title,
+        "title": release_title(about),
         "description": (
-            f"{about.purpose}. Released under {total.definition} differential privacy, "
+            f"{purpose}. Released under {total.definition} differential privacy, "
             f"epsilon {format_exact(total.epsilon)}, delta {format_exact(total.delta)}; "
             f"{noisy} has noise."
         ),
         # A version has dots, and a release has no other than its day.
         "version": published.replace("-", "."),
-        "licenses": [_license(about.license)],
-        "contributors": [{"title": about.curator, "roles": ["publisher"]}],
         # Table names only: a path would say how the curator's files are laid out.
         "sources": [{"title": spoken(name)} for name in spec.tables],
         "resources": resources,
     }
+    if about.license is not None:
+        package["licenses"] = [_license(about.license)]
+    if about.curator is not None:
+        package["contributors"] = [{"title": about.curator, "roles": ["publisher"]}]
     return canonical.dumps(package)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from release.bundle.about import about_sentences, release_title
 from release.cli import options as opt
 from release.cli.console import echo, print_cautions, print_changes, print_json, print_table
 from release.errors import SpecError, listed
@@ -58,8 +59,8 @@ def report(public: PublicFolder, form: FormOption = None, as_json: opt.AsJson = 
         print_json(summary.plain())
         return
     about, record, guarantee = summary.about, summary.opened.record, summary.guarantee
-    echo(_printable(f"{about.title} ({about.id}), {record.kind}"))
-    echo(_printable(f"period {about.period}; published {record.published} by {about.curator}"))
+    echo(_printable(f"{release_title(about)} ({about.id}), {record.kind}"))
+    echo(_printable(" ".join(about_sentences(about, record.published))))
     echo(
         f"guarantee: {guarantee['definition']}, ε = {guarantee['epsilon']}, "
         f"δ = {guarantee['delta']}, {guarantee['kind']}"
@@ -118,6 +119,10 @@ def _release_in(folder: Path) -> Path:
     return public / names[0]
 
 
+_HEAD_OF_PAGE = 20_000
+"""Characters of a page in which it says that it has no pictures."""
+
+
 def print_published(
     published: Published, out: Path, as_json: bool, checked: str | None = None
 ) -> None:
@@ -128,6 +133,7 @@ def print_published(
     All of it is read from the public folder and the ledger, and so from public facts.
     """
     from release.analysis.summary import summarise
+    from release.bundle.report.plain import WITHOUT_PICTURES
 
     public, auditor = published.public, published.auditor
     summary = summarise(public)
@@ -165,7 +171,9 @@ def print_published(
     echo(f"checked    {checked or never}")
     print_cautions(summary.cautions)
     print_changes(public)
-    echo(f"report     {summary.report}")
+    is_plain = WITHOUT_PICTURES in summary.report.read_text("utf-8")[:_HEAD_OF_PAGE]
+    lacking = "  (the tables alone: the page with pictures could not be made)" if is_plain else ""
+    echo(f"report     {summary.report}{lacking}")
     opened = "" if auditor is None else f" --auditor {auditor}"
     echo(f"verify     dp-release verify {public}{opened}")
 

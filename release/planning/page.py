@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from release.budget.cost import Charge
+from release.bundle.about import about_sentences, release_title
 from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.bundle.report.page import odds, render
 from release.bundle.report.pictures import (
@@ -39,7 +40,8 @@ def plan_html(spec_file: SpecFile, plan: Plan, remaining: tuple[Fraction, Fracti
         after = [_signed(remaining[0] - plan.epsilon), _signed(remaining[1] - plan.delta)]
     return render(
         "plan.html",
-        info=info,
+        title=release_title(info),
+        said=" ".join(about_sentences(info, "")),
         plan={
             "epsilon": format_exact(plan.epsilon),
             "delta": format_exact(plan.delta),

@@ -265,10 +265,21 @@ def _check_table(spec: Spec, name: str) -> None:
             raise SpecError(at, "is a name of the engine's own; rename the column")
 
 
+def check_table(at: str, spec: Spec, name: str) -> None:
+    """Refuse a table that is not there, or not named where there are several.
+
+    Raises:
+        SpecError: it names ``at``.
+    """
+    if not name:
+        raise SpecError(at, f"there are several tables; write one of {listed(spec.tables)}")
+    if name not in spec.tables:
+        raise SpecError(at, unknown_name(name, spec.tables))
+
+
 def _check_query(spec: Spec, index: int, query: Query) -> None:
     at = f"queries[{index}]"
-    if query.table not in spec.tables:
-        raise SpecError(f"{at}.table", unknown_name(query.table, spec.tables))
+    check_table(f"{at}.table", spec, query.table)
     columns, faults = spec.table_columns(query.table), Faults()
     with faults.caught():
         _check_by(spec, at, query, columns)

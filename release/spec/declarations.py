@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints, Tag, model_validator
@@ -39,12 +40,14 @@ class ReleaseInfo(Model):
     """Who publishes what, why, and for which period."""
 
     id: ReleaseName = Field(description="the name of the release and of its folder")
-    title: Text = Field(description="the title of the report")
-    curator: Text = Field(description="who publishes the release")
-    contact: Text = Field(description="where readers send questions")
-    purpose: Text = Field(description="what the release is for")
-    period: Text = Field(description="the period that the data are about")
-    license: Text = Field(description="the license of the released tables")
+    title: Text | None = Field(
+        default=None, description="the title of the report; without it the id"
+    )
+    curator: Text | None = Field(default=None, description="who publishes the release")
+    contact: Text | None = Field(default=None, description="where readers send questions")
+    purpose: Text | None = Field(default=None, description="what the release is for")
+    period: Text | None = Field(default=None, description="the period that the data are about")
+    license: Text | None = Field(default=None, description="the license of the released tables")
 
 
 class ColumnType(StrEnum):
@@ -156,7 +159,9 @@ class Budget(Model):
 
     scope: ReleaseName = Field(description="the account of the ledger that pays")
     epsilon: Exact = Field(description="the largest ε that all charges together may reach")
-    delta: Exact = Field(description="the largest δ that all charges together may reach")
+    delta: Exact = Field(
+        default=Fraction(0), description="the largest δ that all charges together may reach"
+    )
     composition: Literal["basic", "pld"] | None = Field(
         default=None,
         description="how the charges of the queries compose: `basic`, they add up, or `pld`, "

@@ -18,7 +18,11 @@ from release.spec.domains import MAX_ANSWERS, Exact, Model, one_of
 class GuaranteeSpec(Model):
     """The guarantee that a query claims for one cell."""
 
-    definition: Definition = Field(strict=False, description="the definition that δ refers to")
+    definition: Definition = Field(
+        default=Definition.PURE,
+        strict=False,
+        description="the definition that δ refers to; `pure` where δ is 0 and none is written",
+    )
     epsilon: Exact = Field(description="ε of one cell")
     delta: Exact = Field(default=Fraction(0), description="δ of one cell; 0 for a pure guarantee")
     # Only where the spec says so: the approximate guarantee is weaker, and nobody reads it unasked.
@@ -36,6 +40,8 @@ class GuaranteeSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> GuaranteeSpec:
+        if self.delta and "definition" not in self.model_fields_set:
+            raise ValueError("a δ above 0 needs its definition: approximate or probabilistic")
         # Refuses what is no guarantee, such as a pure one with δ above 0.
         self.to_guarantee()
         if self.fallback is not None and self.definition is not Definition.PROBABILISTIC:

@@ -8,9 +8,9 @@ fields go into ``schemas/spec.schema.json`` and from there into docs/reference/s
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from release.spec.declarations import Budget, ColumnType, KeySet, Name, Privacy, ReleaseInfo, Table
 from release.spec.domains import Model
@@ -38,6 +38,12 @@ def _in_quotes(entry: object) -> object:
     return entry
 
 
+def _with_table(entry: object, only: str) -> object:
+    if isinstance(entry, dict) and "table" not in entry:
+        return {**entry, "table": only}
+    return entry
+
+
 class Spec(Model):
     """A whole spec, before the checks that span several fields (:mod:`release.queries.read`)."""
 
@@ -60,6 +66,21 @@ class Spec(Model):
         description="caps on errors without which nothing is run, such as `homes: mean_error <= 3`",
     )
     engine: EngineSpec | None = Field(default=None, description="what reads tables; else DuckDB")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_only_table(cls, data: Any) -> Any:
+        """Where the spec has one table, a query or tabulation that names none is of that one."""
+        if not isinstance(data, dict) or not isinstance(data.get("tables"), dict):
+            return data
+        if len(data["tables"]) != 1:
+            return data
+        (only,) = data["tables"]
+        filled = dict(data)
+        for field in ("queries", "tabulations"):
+            if isinstance(data.get(field), list):
+                filled[field] = [_with_table(entry, only) for entry in data[field]]
+        return filled
 
     @property
     def released(self) -> tuple[Query, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.losses import LossName
@@ -67,8 +67,12 @@ class Query(Model):
     name: Name = Field(description="the name of the query and of its files")
     title: Text | None = Field(default=None, description="a title for people; without it the name")
     units: Text | None = Field(default=None, description="the unit of measure of the answers")
-    table: str = Field(description="the table that the query reads")
-    by: list[str] = Field(description="the key columns of the cells; `[]` for one answer")
+    table: str = Field(
+        default="", description="the table that the query reads; it may be left out where one is"
+    )
+    by: list[str] = Field(
+        default=[], description="the key columns of the cells; without any, one answer"
+    )
     where: str | None = Field(default=None, description="an SQL condition on one row")
     max_rows_per_unit: Count | None = Field(
         default=None,
@@ -76,7 +80,8 @@ class Query(Model):
     )
     sensitivity: SensitivitySpec | None = Field(
         default=None,
-        description="where the sensitivity comes from; a query with a guarantee needs it",
+        description="where the sensitivity comes from: `global` where a query is published and "
+        "nothing is written",
     )
     # Of one cell: the charge is this for each cell that a unit can touch, by keys and bounds.
     guarantee: GuaranteeSpec | None = Field(
@@ -119,6 +124,15 @@ class Query(Model):
         description="demands on the pmf of modular noise: `zero_mean`, `monotone`, "
         "`mean_square <= 4`, `equal 1 -1`",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published_for_every_table(cls, data: Any) -> Any:
+        """A query that is published, and says nothing else, has the sensitivity of every table."""
+        is_mapping = isinstance(data, dict) and "sensitivity" not in data
+        if is_mapping and any(name in data for name in ("guarantee", "share", "target")):
+            return {**data, "sensitivity": Source.GLOBAL.value}
+        return data
 
     @property
     def is_shared(self) -> bool:

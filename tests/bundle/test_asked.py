@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dp_release_verify import canonical, forms
 from release.bundle.files.asked import asked_of
@@ -46,3 +49,52 @@ def test_it_says_what_the_spec_says_and_is_read_back(seed: int, tmp_path: Path) 
     plain = json.loads(canonical.dumps(forms.plain(asked)))
     assert forms.read(forms.Asked, "asked", plain) == asked
     assert sorted_classes(plain) == sorted_classes(second(spec_file))
+
+
+def without(plain: Any, at: tuple[Any, ...]) -> Any:
+    """A copy of plain data without the field at a place."""
+    copied = copy.deepcopy(plain)
+    inner = copied
+    for step in at[:-1]:
+        inner = inner[step]
+    del inner[at[-1]]
+    return copied
+
+
+def fields(plain: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all fields."""
+    if isinstance(plain, dict):
+        for name, value in plain.items():
+            yield (*at, name)
+            yield from fields(value, (*at, name))
+    elif isinstance(plain, list):
+        for place, value in enumerate(plain):
+            yield from fields(value, (*at, place))
+
+
+def test_every_field_of_a_spec_is_one_of_the_question(tmp_path: Path) -> None:
+    """One that the writer forgets would be missing in a release without a word."""
+    is_asked: dict[Any, bool] = {}
+    for seed in range(3, 240, 12):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        path = write(make_case(seed), folder)
+        plain = yaml.safe_load(path.read_text("utf-8"))
+        try:
+            whole = read_spec(path).spec
+        except ReleaseError:
+            continue
+        # Keys are in a file of their own, and what reads the tables is no part of the question.
+        for at in [at for at in fields(plain) if at[0] not in ("keys", "engine")]:
+            path.write_text(yaml.safe_dump(without(plain, at)), "utf-8")
+            try:
+                less = read_spec(path).spec
+            except ReleaseError:
+                continue
+            if less != whole:
+                # A field may say what is so without it.
+                is_asked[at[0], at[-1]] = is_asked.get((at[0], at[-1])) or (
+                    asked_of(less) != asked_of(whole)
+                )
+    assert len(is_asked) > 30
+    assert [at for at, is_there in is_asked.items() if not is_there] == []

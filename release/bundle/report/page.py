@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_release_verify import forms
 from release.budget.ledger import Spending
+from release.bundle.about import about_sentences, release_title
 from release.bundle.answer_units import CODES, answer_unit
 from release.bundle.cautions import differing_totals
 from release.bundle.report.answer_pictures import pictures_of
@@ -105,7 +106,8 @@ def report_html(
     return render(
         "report.html",
         release=record,
-        about=record.asked.release,
+        title=release_title(record.asked.release),
+        said=" ".join(about_sentences(record.asked.release, record.published)),
         privacy=privacy,
         budgeted=spec.budget.scope,
         paid=record.made.ledger,

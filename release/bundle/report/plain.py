@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from html import escape
 
 from dp_release_verify import forms
+from release.bundle.about import about_sentences, release_title
 from release.bundle.report.published import PublicQuery
 from release.exact.numbers import format_exact
+
+WITHOUT_PICTURES = "This page has the published tables and no pictures."
+"""What a page says that is made where the one with pictures could not be."""
 
 _MOST_ROWS = 1_000
 """Rows of a table that are written down; the Parquet file has all."""
@@ -21,14 +25,15 @@ def plain_html(record: forms.Release, queries: tuple[PublicQuery, ...]) -> str:
     """The page of a release without pictures and explanations."""
     about, total = record.asked.release, record.made.total
     unit = record.asked.privacy.unit
+    title, said = release_title(about), " ".join(about_sentences(about, record.published))
     lines = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(about.title)}</title></head>',
-        f"<body><h1>{escape(about.title)}</h1>",
-        f"<p>{escape(about.purpose)} ({escape(about.period)}). The numbers carry random noise, "
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title></head>',
+        f"<body><h1>{escape(title)}</h1>",
+        f"<p>{escape(said)} The numbers carry random noise, "
         f"which protects each {escape(unit)}: ε = {format_exact(total.epsilon)}, "
         f"δ = {format_exact(total.delta)}, {total.definition}.</p>",
-        "<p>This page has the published tables and no pictures. release.json and the files in data "
+        f"<p>{WITHOUT_PICTURES} release.json and the files in data "
         "and mechanisms say how the numbers were made.</p>",
     ]
     for query in queries:

@@ -180,12 +180,16 @@ class BinnedQuery(StatisticQuery):
         if self.named not in (StatisticName.MIN, StatisticName.MAX) or not self.is_on_statistic:
             return
         if self.rank is None:
-            far = self.best_rank(self.max_rows_per_unit or privacy.max_rows_per_unit)
+            remedy = "rank: NUMBER"
+            # With a share or a target ε is found later.
+            if self.guarantee is not None:
+                far = self.best_rank(self.max_rows_per_unit or privacy.max_rows_per_unit)
+                remedy = f"best from the {far}th on: rank: {far}"
             raise SpecError(
                 f"{at}.rank",
                 f"missing; the very {'least' if self.kind == 'min' else 'largest'} value rests on "
-                f"one unit, so its bin would be noise; ask for another, best from the {far}th on: "
-                f"rank: {far}, or write noise: on_answer",
+                f"one unit, so its bin would be noise; ask for another, {remedy}, or write "
+                "noise: on_answer",
             )
 
     def question(self, units: str) -> str:

@@ -23,7 +23,7 @@ from release.exact.domain import Codes
 from release.queries.base import Prepared, Profiles, SummedQuery
 from release.queries.reached import between, reached_by_order, steps_between
 from release.spec.declarations import Privacy, Relation
-from release.spec.domains import Integers, Ordered, OrderedRange
+from release.spec.domains import MOST_IN_ORDER, Domain, Integers, Ordered, OrderedRange
 from release.spec.query import DomainQuery
 
 
@@ -34,6 +34,10 @@ class CountQuery(DomainQuery, SummedQuery):
 
     kind: Literal["count"] = Field(description="the kind of query")
     of: str | None = Field(default=None, description="the privacy unit, to count units, not rows")
+    domain: Domain = Field(
+        default=Ordered(ordered=OrderedRange(min=0, max=MOST_IN_ORDER // 2)),
+        description="the possible answers; without it, whole numbers from 0 up",
+    )
 
     @property
     def counts_rows(self) -> bool:

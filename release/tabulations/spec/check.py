@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from release.errors import SpecError, unknown_name
+from release.errors import SpecError, listed, unknown_name
 from release.spec.declarations import ColumnType, Relation
 from release.spec.model import Spec
 from release.tabulations.spec.attributes import attributes_of
@@ -25,6 +25,9 @@ def check_tabulation(spec: Spec, place: int) -> None:
     """
     declared, at = spec.tabulations[place], f"tabulations[{place}]"
     if declared.table not in spec.tables:
+        if not declared.table:
+            reason = f"there are several tables; write one of {listed(spec.tables)}"
+            raise SpecError(f"{at}.table", reason)
         raise SpecError(f"{at}.table", unknown_name(declared.table, spec.tables))
     _check_privacy(spec, declared)
     _check_columns(spec, at, declared)

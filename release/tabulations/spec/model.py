@@ -113,7 +113,10 @@ class Tabulation(Model):
     name: Name = Field(description="its name, with which the names of its files begin")
     title: Text | None = Field(default=None, description="a title for people; else the name")
     units: Text | None = Field(default=None, description="what is counted, such as `persons`")
-    table: str = Field(description="the table; a unit has one row")
+    table: str = Field(
+        default="",
+        description="the table, in which a unit has one row; it may be left out where one is",
+    )
     where: str | None = Field(
         default=None, description="an SQL condition on one row; others do not count"
     )
