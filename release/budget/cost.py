@@ -57,15 +57,20 @@ class Charge:
         """Whether one unit touches one cell only, so that the cells compose in parallel."""
         return self.cells == 1
 
-    def sentence(self, claimed: Fraction) -> str | None:
-        """Why it is less than the ``claimed`` ε for each cell; None where it is not."""
+    def why(self, claimed: Fraction, unit: str) -> str | None:
+        """Why it is not the ``claimed`` ε of one cell; None where it is. ``unit`` is the word."""
+        if self.epsilon == claimed:
+            if self.parallel:
+                return None
+            return (
+                f"charged once, not for {self.cells} cells: in all of them together one {unit} "
+                "moves the sums as far as in one"
+            )
         if self.epsilon == self.cells * claimed:
-            return None
-        times = format_exact(self.epsilon / claimed)
+            return f"charged {self.cells} times: one {unit} may count in {self.cells} cells"
         return (
-            f"charged {times} times its epsilon and not {self.cells} times: in all its cells "
-            f"together one unit moves {times} times as much as in one cell at most, and this noise "
-            "loses in proportion"
+            f"charged {format_exact(self.epsilon / claimed)} times, not for {self.cells} cells: "
+            f"in all of them together one {unit} moves the sums so many times as far as in one"
         )
 
 

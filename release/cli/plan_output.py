@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from release.bundle.answer_units import answer_unit
-from release.cli.console import echo, print_cautions, print_table
+from release.bundle.report.questions import unit_word
+from release.cli.console import echo, is_verbose, print_cautions, print_table
 from release.errors import ReleaseError, StorageError
 from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
@@ -24,6 +25,7 @@ from release.planning.together_text import (
 from release.tabulations.planning.text import plain_tabulation, sentences, table_of
 
 if TYPE_CHECKING:
+    from release.budget.cost import Charge
     from release.noise.families import Solvers
     from release.planning.on_statistic import StatisticPlan
     from release.planning.plan import Candidate, Plan, QueryPlan
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 Remaining: TypeAlias = tuple[Fraction, Fraction]
 """What is left of a scope, in ε and δ."""
+
+_MOST_SHOWN = 10**12
+"""More answers than these are all integers to a reader."""
 
 _COLUMNS = [
     *("query", "answers", "sensitivity", "mechanism", "exact", "mean error", "at lowest"),
@@ -66,26 +71,18 @@ def print_plan(
 
     The ``refusal`` that a run ends with is left out: it is the last line, as the error.
     """
-    rows = []
-    for planned in plan.queries:
-        size = f"{planned.cells} × {planned.asked.domain.size}"
-        charge = format_exact(planned.charge.epsilon), format_exact(planned.charge.delta)
-        mechanism = _figures(planned, planned.chosen)
-        rows.append([planned.query.name, size, _sensitivity(planned), *mechanism, *charge])
-        # Below it what the other mechanisms would lose; none of them would cost less.
-        for candidate in planned.others:
-            rows.append(["", "", "", *_figures(planned, candidate), "", ""])
-    if rows:
-        print_table(_COLUMNS, rows)
-        echo("means are over all answers of the domain, each as likely (uniform prior)")
-    _print_on_statistic(plan.on_statistic)
+    if is_verbose():
+        _print_mechanisms(plan)
+    else:
+        _print_charges(plan)
     _print_tabulations(plan.tabulations)
     for recommended in plan.recommendations:
         echo(f"better: {recommended}")
     _print_notes(plan.queries)
-    _print_proportions(plan)
-    if plan.together is not None:
-        _print_together(plan.together)
+    _print_why(plan)
+    together = plan.together
+    if together is not None and (is_verbose() or together.season is not None):
+        _print_together(together)
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
@@ -110,6 +107,50 @@ def print_plan(
         )
 
 
+def _print_charges(plan: Plan) -> None:
+    """Print for each query its cells, its noise, how near its answers are, and its charge."""
+    rows = []
+    for planned in plan.queries:
+        name = planned.query.name
+        if planned.assumed:
+            name += f" ({planned.assumed})"
+        near = planned.chosen.errors_in(answer_unit(planned.query))[-1]
+        if planned.chosen.within is None:
+            near = f"right in {100 * float(planned.chosen.accuracy.p_exact):.3g} of 100"
+        rows.append([name, f"{planned.cells:,}", planned.chosen.mechanism, near])
+        rows[-1].append(_charged(planned.charge))
+    for on_statistic in plan.on_statistic:
+        rows.append([on_statistic.query.name, f"{on_statistic.cells:,}", on_statistic.design.name])
+        rows[-1] += [on_statistic.nearness.short, _charged(on_statistic.charge)]
+    if rows:
+        print_table(["query", "cells", "noise", "95 in 100 within", "charge"], rows)
+    for on_statistic in plan.on_statistic:
+        echo(f"{on_statistic.query.name}: {on_statistic.nearness.sentence}")
+
+
+def _charged(charge: Charge) -> str:
+    delta = f", δ {format_exact(charge.delta)}" if charge.delta else ""
+    return f"ε {format_exact(charge.epsilon)}{delta}"
+
+
+def _print_mechanisms(plan: Plan) -> None:
+    """Print every mechanism that was compared, with all its figures."""
+    rows = []
+    for planned in plan.queries:
+        answers = planned.asked.domain.size
+        size = f"{planned.cells} × {answers if answers <= _MOST_SHOWN else 'integers'}"
+        charge = format_exact(planned.charge.epsilon), format_exact(planned.charge.delta)
+        mechanism = _figures(planned, planned.chosen)
+        rows.append([planned.query.name, size, _sensitivity(planned), *mechanism, *charge])
+        # Below it what the other mechanisms would lose; none of them would cost less.
+        for candidate in planned.others:
+            rows.append(["", "", "", *_figures(planned, candidate), "", ""])
+    if rows:
+        print_table(_COLUMNS, rows)
+        echo("means are over all answers of the domain, each as likely (uniform prior)")
+    _print_on_statistic(plan.on_statistic)
+
+
 def _print_notes(plans: tuple[QueryPlan, ...]) -> None:
     for planned in plans:
         case = f", {planned.assumed}" if planned.assumed else ""
@@ -119,11 +160,12 @@ def _print_notes(plans: tuple[QueryPlan, ...]) -> None:
             echo(f"{planned.query.name}: {planned.instead.sentence}")
 
 
-def _print_proportions(plan: Plan) -> None:
-    """Say why charges are less than the guarantee of a cell for each cell."""
+def _print_why(plan: Plan) -> None:
+    """Say of each charge that is not the ε of one cell why it is not."""
+    unit = unit_word(plan.spec_file.spec.privacy.unit)
     planned: list[QueryPlan | StatisticPlan] = [*plan.queries, *plan.on_statistic]
     for each in planned:
-        sentence = each.charge.sentence(each.query.claimed.epsilon)
+        sentence = each.charge.why(each.query.claimed.epsilon, unit)
         if sentence is not None:
             echo(f"{each.query.name}: {sentence}")
 
@@ -179,13 +221,13 @@ def _warnings(planned: QueryPlan) -> Iterator[str]:
         yield "the loss is that at the worst true answer"
     elif loss.prior is not None:
         yield "the loss is a mean under the prior of the spec, the other means are not"
-    if chosen.losses is not None:
+    if chosen.losses is not None and is_verbose():
         lowest, highest, worst = map(figure, chosen.losses)
         yield f"loss {lowest} at the lowest true answer, {highest} at the highest, {worst} at worst"
     in_order = [part.name for part in planned.query.parts if part.answers.is_line]
     if in_order and chosen.design.mechanism.modular_noise is not None:
         yield f"noise wraps round: {' and '.join(in_order)} can be published as the other end"
-    if chosen.far is not None:
+    if chosen.far is not None and is_verbose():
         large, chance = chosen.far
         yield f"an error beyond {unit.amount(large)} has chance {float(chance):.2g}"
     if chosen.is_hardly_more_than_noise:

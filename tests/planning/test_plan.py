@@ -164,7 +164,7 @@ def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None
         assert families[name]["at_highest"] < 1
     assert float(families["modular"]["mean_absolute"]) < 2
     assert families["modular"]["at_lowest"] > 200
-    lines = run(capsys, "plan", path)[1].splitlines()
+    lines = run(capsys, "-v", "plan", path)[1].splitlines()
     assert re.search(r"mean error +at lowest +at highest", lines[0])
     (modular,) = (line for line in lines if line.lstrip().startswith("modular"))
     for end in ("at_lowest", "at_highest"):
@@ -184,7 +184,7 @@ def test_people_read_errors_in_the_unit_of_the_answer(tmp_path: Path, capsys: Ca
     mean = f"{50 * float(plan['mean_absolute']):.4g} Wh"
     within = f"±{50 * plan['within_95']} Wh"
     page = tmp_path / "plan.html"
-    printed = run(capsys, "plan", path, "--html", page)[1]
+    printed = run(capsys, "-v", "plan", path, "--html", page)[1]
     rows = {line.split()[0]: line for line in printed.splitlines()}
     assert f"  {mean}  " in rows["the_binned"]
     assert f"  {within}  " in rows["the_binned"]

@@ -51,6 +51,8 @@ class Nearness:
     points: tuple[tuple[float, float], ...]
     sentence: str
     near: float
+    short: str
+    """The figure in two words."""
     by_powers: bool = False
     """Whether both axes of a picture are logarithmic."""
 
@@ -82,6 +84,7 @@ def nearness_of_one(chance_of_leader: Callable[[int], float], wording: Wording) 
             f"a category that leads every other by {enough:,} {word} is published in at least 95 "
             "of 100 cases, whatever the counts are",
             near=enough,
+            short=f"lead of {enough:,}",
         )
     rows = -(-enough // scale)
     return Nearness(
@@ -91,6 +94,7 @@ def nearness_of_one(chance_of_leader: Callable[[int], float], wording: Wording) 
         f"{wording.rank_condition}the published answer is less than {rows:,} rows away from the "
         "wanted rank in at least 95 of 100 cases, whatever the values are",
         near=rows,
+        short=f"{rows:,} rows off",
     )
 
 
@@ -117,6 +121,7 @@ def nearness_of_members(
         tuple(points),
         f"{first} in at least 95 of 100 cases, whatever the counts are",
         near=enough,
+        short=f"lead of {enough:,}",
     )
 
 
@@ -134,6 +139,7 @@ def nearness_of_ranks(
         f"each of the {quantiles} quantiles is within about {rows:,} rows of its rank in "
         "at least 95 of 100 cases, where values are spread evenly over the points",
         near=rows,
+        short=f"{rows:,} rows off",
     )
 
 

@@ -163,6 +163,7 @@ class NoisySums(StatisticMechanism):
                 f"a sum errs by at most {most:,.6g} {width} in 95 of 100 cases, before it is put "
                 "into a bin",
                 near=most,
+                short=f"±{most:,.6g} {width}",
             )
         # At either end of the clamp one of the two noises decides alone; between them less is left.
         return Nearness(
@@ -172,6 +173,7 @@ class NoisySums(StatisticMechanism):
             f"a mean of 1,000 rows errs by at most {most / 1000:.3g} {width} in 95 of 100 cases, "
             "before it is put into a bin; of ten times the rows by a tenth of that",
             near=most / 1000,
+            short=f"±{most / 1000:.3g} {width} of 1,000 rows",
             by_powers=True,
         )
 
