@@ -13,7 +13,6 @@ that of its neighbor.
 from __future__ import annotations
 
 import csv
-import json
 import tempfile
 from pathlib import Path
 
@@ -21,6 +20,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
+from release.analysis.estimation import likelihood
+from release.bundle.opened import open_public
 from release.queries.read import read_spec
 from release.street import answered, run_release
 
@@ -36,22 +37,35 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         public = run_release(spec, Path(folder)).public
         table = pq.read_table(public / "data" / "heavy_evenings.parquet")
-        law = json.loads((public / "mechanisms" / "heavy_evenings.json").read_bytes())
+        opened = open_public(public)
+        (made,) = [made for made in opened.made.queries if made.name == "heavy_evenings"]
+        chances = likelihood(opened.mechanism(made))
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     places = np.arange(len(truth))
-    left.bar(places, table.column("answer").to_pylist(), color=BLUE, label="published")
+    published, low, high = (table.column(name).to_numpy() for name in ("answer", "low", "high"))
+    left.bar(places, published, color=BLUE, alpha=0.35, label="published")
+    left.errorbar(
+        places,
+        published,
+        yerr=[published - low, high - published],
+        fmt="none",
+        ecolor=BLUE,
+        elinewidth=2,
+        capsize=5,
+        label="95 % interval",
+    )
     left.plot(places, truth, "_", color=RED, markersize=16, mew=2, label="true (sample data)")
     left.set_xticks(places, table.column("circuit").to_pylist())
     left.set_ylabel("homes above 1.5 kWh from 19 to 20")
     left.set_title("Heavy evenings by circuit, 5 January 2013, ε = 2", loc="left")
-    left.legend(frameon=False)
-    total = int(law["total"])
-    few, more = ([int(w) / total for w in law["rows"][true]] for true in (5, 6))
+    left.set_ylim(0, 15)
+    left.legend(frameon=False, ncols=3, loc="upper left", columnspacing=1, handletextpad=0.5)
+    few, more = np.exp(chances[5:7])
     shown = np.arange(18)
     right.semilogy(shown, few[:18], "o-", ms=3, color=BLUE, label="if 5 homes are heavy")
     right.semilogy(shown, more[:18], "o-", ms=3, color=GREY, label="if it is one more")
-    ceiling = np.exp(2) * np.array(few[:18])
+    ceiling = np.exp(2) * few[:18]
     right.semilogy(shown, ceiling, ":", color=RED, label="e^ε × the first: never crossed")
     right.set_ylim(1e-11, 20)
     right.set_xlabel("published")

@@ -31,7 +31,7 @@ def test_the_readmes_commands_run_as_shown(tmp_path: Path, laws_of_run: Path) ->
         text,
         re.MULTILINE,
     )
-    assert len(commands) == 20
+    assert len(commands) == 4
     for command, remark in commands:
         arguments = [
             str(tmp_path / word) if word.startswith("out") else word
