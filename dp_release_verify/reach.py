@@ -129,7 +129,7 @@ class Reach:
         rule(number <= MOST_CHANGES, self.question.name, number, f"{MOST_CHANGES} differences")
         return both_ways(product(*changes), self.question.group)
 
-    # ---- The statistic [3.7]
+    # ---- The statistic [3.4]
 
     def spread(self, rows: int, ways: int) -> int:
         """The range in which one unit moves the integers that the noise is put on."""

@@ -33,7 +33,7 @@ WISHES = [
 ]
 OF_HOMES = [wish("per_unit", by=["home"], of="wh", domain={"ordered": {"min": 0, "max": 9}})]
 ON_STATISTIC = {"top", "quantiles"}
-"""The noise of these is on the sums themselves: see tests/exact/statistics."""
+"""The noise of these is on the sums themselves: tests/queries/test_on_statistic.py tries them."""
 RUNS_AGAIN = {"sql"}
 
 

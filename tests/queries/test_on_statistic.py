@@ -33,6 +33,7 @@ from release.queries.contributions import Contributions, statistics_in_blocks
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import read_spec
 from release.queries.registry import statistic_of
+from release.spec import kinds
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
 from tests.answers import answer, load
@@ -117,6 +118,17 @@ ROWS = st.lists(
     min_size=1,
     max_size=12,
 )
+
+
+def test_every_kind_with_noise_on_its_sums_is_tried() -> None:
+    models = kinds.query_models()
+    with_noise_on_sums = {
+        kind
+        for kind, places in kinds.KINDS.items()
+        if any(issubclass(models[place], OnStatisticQuery) for place in places.values())
+    }
+    # The neighbors of these two are tried beside their mechanisms, in tests/exact/statistics.
+    assert with_noise_on_sums - {"top", "quantiles"} == {one["kind"] for one in KINDS.values()}
 
 
 @pytest.mark.parametrize("name", KINDS)
