@@ -291,137 +291,83 @@ def _queries(schema: TableSchema) -> str:
     # Not the unit itself: an answer for each unit would be one about each person.
     examples = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
     key = examples[0] if examples else "column"
-    table = scalar(schema.name)
-    text = _QUERIES.substitute(table=table, unit=scalar(unit), key=scalar(key))
-    return text + _examples(table, columns, examples)
+    text = _QUERIES.substitute(unit=scalar(unit), key=scalar(key))
+    return text + _examples(columns, examples)
 
 
-def _examples(table: str, columns: dict[str, ColumnType], names: list[str]) -> str:
+def _examples(columns: dict[str, ColumnType], names: list[str]) -> str:
     integers = [name for name in names if columns[name] is ColumnType.INTEGER]
     text = ""
     if names:
+        text += _MORE
         is_integer = names[0] in integers
         domain = "{ordered: {min: 0, max: 23}}" if is_integer else "{nominal: [first, second]}"
-        text += _MODE.substitute(table=table, of=scalar(names[0]), domain=domain)
+        text += _MODE.substitute(of=scalar(names[0]), domain=domain)
     if integers:
         # Tables tend to have keys in their first columns and measurements in their last.
-        text += _LEVEL.substitute(table=table, of=scalar(integers[-1]))
+        text += _LEVEL.substitute(of=scalar(integers[-1]))
     return text
 
 
 _HEAD = Template("""\
 # A starting spec for $file: names and types are the table's, no value of it was read.
-# It is valid as it stands; decide what is marked CHOOSE and TODO(curator) before anything is run.
+# Decide what is marked CHOOSE and TODO(curator) before anything is run.
 spec: dp-release/spec/v1
 release:
   id: $id
   title: TODO(curator)
-  curator: TODO(curator)
-  contact: TODO(curator)
-  purpose: TODO(curator)
-  period: TODO(curator)
-  license: TODO(curator)
+  # Readers also look for curator, contact, purpose, period and license.
 tables:
   $table:
     path: $path      # relative to this file
-    columns:
-${untyped}${columns}${left_out}\
+${untyped}    columns:
+${columns}${left_out}\
 privacy:
-  # CHOOSE: the unit is whom the guarantee protects, with all rows of theirs; safe is the column
-  #   of the person or the home, never one that names a row, a visit or a device of theirs.
+  # CHOOSE: whom the guarantee protects, with all rows of theirs: a person or a home, and never a
+  #   column that names a row, a visit or a device of theirs.
   unit: $unit
-  # CHOOSE: neighbors are the tables that nobody may tell apart; safe is add_remove, which hides
-  #   even whether a unit is in the table, while replace_one takes the number of units as public.
+  # CHOOSE: add_remove hides even whether a unit is in the table; replace_one takes their number as
+  #   public.
   neighbors: add_remove
-  # CHOOSE: of a unit with more rows a sample of this many is read, and answers are of those rows;
-  #   safe is the most that the way the table is made allows (25 for hourly readings of a local day:
-  #   clocks go back once a year), never a number counted in it. A low bound leaves rows out, a high
-  #   one adds noise; docs/bounds.md shows what each costs.
+  # CHOOSE: the most rows of a unit that the way the table is made allows (25 for hourly readings of
+  #   a day), never a number counted in it. Rows beyond it are left out; docs/bounds.md.
   max_rows_per_unit: 1
-  # CHOOSE: fixed columns are public facts of a unit that the guarantee does not hide; safe is none.
-  fixed: []
-budget:
-  # CHOOSE: the scope is the ledger's account that pays, one for all releases about the same units;
-  #   safe is to share it whenever units may be the same.
-  scope: $id
-  # CHOOSE: epsilon caps what all queries may cost a unit together; safe is small, and 1 is usual.
-  epsilon: "1"
-  # CHOOSE: delta caps what all guarantees that are not pure take of it together; safe is 0.
-  delta: "0"
+# CHOOSE: the ledger's account that pays, one for all releases about the same units; and what all
+#   answers together may tell of a unit: small is safe, and 1 is usual.
+budget: {scope: $id, epsilon: 1}
 """)
 
 _QUERIES = Template("""\
-# CHOOSE: keys are the cells that get an answer, one for each key; safe is a list that was public
-#   before, such as {$key: [first, second]}, and never one that was taken from the table.
+# CHOOSE: the cells that get an answer: lists that were public before, such as
+#   {$key: [first, second]}, and never taken from the table.
 keys: {}
 queries:
   - name: units
     kind: count
-    table: $table
     of: $unit      # units are counted; without this line rows are
     by: []      # one answer for the whole table; or columns that have keys
-    # CHOOSE: the domain declares which answers there are, and others are clamped to it; safe are
-    #   bounds that are known without the table, never read from it.
-    domain: {ordered: {min: 0, max: 999}}
-    # CHOOSE: the sensitivity is what one unit can change; safe is global, which holds for every
-    #   table of this spec, while empirical is found in this table and holds for this one only.
-    sensitivity: global
-    # CHOOSE: the definition says how a guarantee may fail; safe is pure, which never does, while
-    #   probabilistic and approximate take a delta and pay with it for less noise.
-    # CHOOSE: epsilon bounds what an answer tells of a unit; safe is small, and 1 is usual.
-    guarantee: {definition: pure, epsilon: "1"}
-    # CHOOSE: the loss says which errors the noise keeps small and is no matter of privacy; safe is
-    #   absolute for numbers (squared shuns large errors), and error_rate for categories.
-    loss: absolute
-    # CHOOSE: the mechanism draws the noise, and each satisfies the guarantee; safe is best.
-    mechanism: best
+    guarantee: {epsilon: 1}
 """)
 
 _UNTYPED = """\
-      # CHOOSE: a CSV file has no types, so all are declared string; safe is to declare what each
-      #   one means (integer, date, timestamp, number, boolean): a value of another type is refused.
-      # CHOOSE: the names are line 1 of the file; safe is to look whether that is a header, for the
-      #   spec gets published, and a row must not stand in it.
+    # CHOOSE: a CSV file has no types, so all are declared string: declare what each one means
+    #   (integer, date, timestamp, number, boolean). The names are line 1 of the file: see that it
+    #   is a header, for the spec gets published.
+"""
+
+_MORE = """\
+# Others, for which the budget has to be larger. What is in them, bounds and categories, is known
+# without the table and never read from it (CHOOSE).
 """
 
 _MODE = Template("""\
-# An example of a mode; take away the first # of each line, and raise the budget by its epsilon.
-#  - name: commonest
-#    kind: mode
-#    table: $table
-#    of: $of
-#    by: []
-#    # CHOOSE: the domain declares the categories; safe is a public list, never read from the table.
-#    domain: $domain
-#    # The noise is on the numbers of distinct units, so a clear lead is seldom lost; count: rows
-#    # counts rows, at a price that plan names.
-#    sensitivity: global
-#    guarantee: {definition: pure, epsilon: "1"}
+#  - {name: commonest, kind: mode, of: $of,
+#     domain: $domain, guarantee: {epsilon: 1}}
 """)
 
 _LEVEL = Template("""\
-# An example of a mean; take away the first # of each line, and raise the budget by its epsilon.
-#  - name: mean_value
-#    kind: mean
-#    # CHOOSE: rows are clamped to these bounds; safe are bounds that are known without the table.
-#    clamp: [0, 1000]
-#    table: $table
-#    of: $of
-#    by: []
-#    # CHOOSE: the bins are the answers there are; safe are bounds that are known without the table.
-#    #   The noise is on the sums, so that fine bins cost nothing.
-#    bins: {low: 0, high: 1000, count: 1000}
-#    sensitivity: global
-#    guarantee: {definition: pure, epsilon: "1"}
-# And of quartiles, which one epsilon pays for together.
-#  - name: quartiles
-#    kind: quantiles
-#    at: ["0.25", "0.5", "0.75"]
-#    table: $table
-#    of: $of
-#    by: []
-#    # CHOOSE: the points of the answers; safe are bounds that are known without the table.
-#    domain: {ordered: {min: 0, max: 1000}}
-#    sensitivity: global
-#    guarantee: {definition: pure, epsilon: "1"}
+#  - {name: mean_value, kind: mean, of: $of, clamp: [0, 1000],
+#     bins: {low: 0, high: 1000, count: 1000}, guarantee: {epsilon: 1}}
+#  - {name: quartiles, kind: quantiles, of: $of, at: ["0.25", "0.5", "0.75"],
+#     domain: {ordered: {min: 0, max: 1000}}, guarantee: {epsilon: 1}}
 """)

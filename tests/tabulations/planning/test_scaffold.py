@@ -84,7 +84,7 @@ def test_every_choice_is_marked_and_no_line_is_long(public: Path) -> None:
     for line, after in itertools.pairwise(lines):
         if line.lstrip().startswith("#") and not after.lstrip().startswith("#"):
             after_marks.add(after.split(":")[0].strip())
-    assert {"units", "levels", "attributes", "publish", "importance", "epsilon"} <= after_marks
+    assert {"units", "levels", "attributes", "publish", "importance", "budget"} <= after_marks
 
 
 def test_types_and_odd_names_come_back(tmp_path: Path) -> None:
