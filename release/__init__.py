@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dp_release_verify.verdict import Verdict
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
+    from release.drafts import Dataset
     from release.job import Published
     from release.noise.families import AnyDesign
     from release.operate.rehearsal.text import Rehearsal
@@ -59,6 +60,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "check",
+    "dataset",
     "design",
     "estimate",
     "open",
@@ -185,6 +187,41 @@ def check(
         raise SpecError("tables", f"found {type(tables).__name__}; give a dict of frames by name")
     spec_file = read_spec(_path("spec", spec), _period(period))
     return check_run(spec_file, default_cache(), frames=dict(tables or {}))
+
+
+def dataset(  # noqa: PLR0913 - what a spec says of a table
+    frame: Any,
+    *,
+    unit: str,
+    rows: int,
+    keys: Mapping[str, Sequence[Any]] | None = None,
+    neighbors: Literal["add_remove", "replace_one"] = "add_remove",
+    columns: Mapping[str, str] | None = None,
+    name: str = "rows",
+    **privacy: Any,
+) -> Dataset:
+    """A confidential frame from which releases are written in Python; see :mod:`release.drafts`.
+
+    ``unit`` is the column that names whom the guarantee protects, and ``rows`` the most rows of a
+    unit that a question reads: known without the frame. ``keys`` are the public keys of each key
+    column. ``columns`` gives types where the dtype does not say them, such as ``{"day": "date"}``.
+    ``privacy`` are further fields of ``privacy`` in a spec, such as ``fixed``. ::
+
+        flights = release.dataset(frame, unit="tailnum", rows=10, keys={"origin": ["EWR", "JFK"]})
+        draft = flights.release("flights-2013", epsilon=2)
+        draft.count("planes", of="tailnum", by=["origin"])
+        draft.plan()
+        draft.run("out")
+
+    Raises:
+        SpecError: ``frame`` is none, or ``columns`` names one that is not there.
+    """
+    from release.drafts import Dataset, Verbs, types_of
+
+    types = types_of(frame, columns or {})
+    protected = {"unit": unit, "neighbors": neighbors, "max_rows_per_unit": rows, **privacy}
+    public = {column: list(values) for column, values in (keys or {}).items()}
+    return Dataset(frame, types, protected, public, name, Verbs(run, plan, check))
 
 
 def plan(spec: PathLike, period: str | None = None, season: int | None = None) -> Plan:

@@ -41,6 +41,7 @@ ROOMS = (
     "rehearsal",
     "street",
     "operate",
+    "drafts",
     "cli",
     "__main__",
 )
@@ -146,7 +147,7 @@ def test_a_check_of_the_checks() -> None:
     assert floor("release.exact.pmf") < floor("release.queries.engines.spark") < floor("flows.x")
 
 
-VERBS = ("run", "verify", "plan", "read_spec", "design", "estimate", "open")
+VERBS = ("run", "verify", "plan", "read_spec", "dataset", "design", "estimate", "open")
 
 
 def test_no_room_has_the_name_of_a_verb(tmp_path: Path) -> None:

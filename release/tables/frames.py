@@ -1,4 +1,4 @@
-"""Frames in place of files: pandas frames written as Parquet where the engine reads.
+"""Frames in place of files: pandas or Polars frames, or Arrow tables, written as Parquet.
 
 A frame is as confidential as the file that it replaces. It lies in a private scratch folder that is
 wiped once the answers are read; after a kill, the next run or ``recover`` wipes it.
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from release.errors import DataError, SpecError, unknown_name
 from release.records.files import storage_errors
@@ -84,12 +84,10 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = 
         SpecError: it is no frame.
         DataError: a declared column is missing, there twice, or of another dtype.
     """
-    import pandas as pd
     import pyarrow as pa
 
-    if not isinstance(frame, pd.DataFrame):
-        raise SpecError(f"tables.{name}", f"found {type(frame).__name__}; give a pandas DataFrame")
-    titles = list(frame.columns)
+    stored = arrow_of(f"tables.{name}", frame)
+    titles = list(frame.columns) if stored is None else stored.column_names
     for column in table.columns:
         if column not in titles:
             raise DataError(f"tables.{name}: the frame has no column {column!r}; add it")
@@ -99,11 +97,92 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = 
             )
     arrays = []
     for column, kind in table.columns.items():
-        array = _column(name, frame[column], kind)
+        if stored is None:
+            array = _column(name, frame[column], kind)
+        else:
+            array = _arrow_column(name, column, stored.column(column), kind)
         if pa.types.is_floating(array.type) and kind is ColumnType.INTEGER:
             array = _integers(array, column == unit)
         arrays.append(array)
     return _normal(pa.Table.from_arrays(arrays, names=list(table.columns)), table, unit)
+
+
+def arrow_of(at: str, frame: Any) -> pa.Table | None:
+    """A frame of Arrow columns (an Arrow table, a Polars frame); None for one of pandas.
+
+    Raises:
+        SpecError: it is no frame; the message names ``at``.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(frame, pd.DataFrame):
+        return None
+    if isinstance(frame, pa.Table):
+        return frame
+    # Frames of other libraries hand their columns on through Arrow's interface.
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    found = type(frame).__name__
+    raise SpecError(at, f"found {found}; give a pandas or Polars frame, or an Arrow table")
+
+
+def schema_of(frame: Any) -> pa.Schema:
+    """The columns of a frame with the types that they are stored as; no value is read.
+
+    A column of objects is one of text.
+
+    Raises:
+        SpecError: it is no frame.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    stored = arrow_of("frame", frame)
+    if stored is not None:
+        return pa.schema([(field.name, _plain(field.type)) for field in stored.schema])
+    fields = []
+    for name in frame.columns:
+        dtype = frame[name].dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtype = dtype.categories.dtype
+        is_text = isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
+        empty = pd.Series([], dtype=dtype)
+        fields.append(pa.field(name, pa.string() if is_text else pa.Array.from_pandas(empty).type))
+    return pa.schema(fields)
+
+
+def _plain(stored: pa.DataType) -> pa.DataType:
+    """The type of the values, whatever way they are stored."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    return pa.string() if pa.types.is_string_view(stored) else stored
+
+
+def _arrow_column(
+    name: str, column: str, stored: pa.ChunkedArray, kind: ColumnType
+) -> pa.Array | pa.ChunkedArray:
+    """A column under a type that its own type alone decides."""
+    import pyarrow as pa
+
+    from release.tables.schemas import fits
+
+    plain = _plain(stored.type)
+    # As of pandas: floats may be integers with missing values.
+    is_integer = kind is ColumnType.INTEGER and pa.types.is_floating(plain)
+    if not (fits(plain, kind) or is_integer):
+        raise DataError(
+            f"tables.{name}: column {column!r} of the frame has type {plain}, declared "
+            f"{kind.value}; make it one that fits"
+        )
+    array = stored.cast(plain).combine_chunks()
+    if pa.types.is_date64(plain):
+        return array.cast(pa.timestamp("ms"))
+    if pa.types.is_decimal(plain):
+        return array.cast(pa.string())
+    return array.cast(pa.float32()) if pa.types.is_float16(plain) else array
 
 
 def _normal(columns: pa.Table, table: Table, unit: str | None) -> pa.Table:

@@ -1,0 +1,122 @@
+"""A release that is written in Python is the one that its YAML asks for."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import release
+from release.bundle.files.asked import asked_of
+
+KEYS = {"origin": ["EWR", "JFK", "LGA"]}
+
+
+def flights() -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    planes = rng.integers(0, 800, 4000)
+    return pd.DataFrame(
+        {
+            "tailnum": [f"N{plane}" for plane in planes],
+            "origin": rng.choice(["EWR", "JFK", "LGA", "TEB"], 4000),
+            "minutes": rng.integers(20, 400, 4000),
+            "day": [datetime.date(2013, 1, int(day)) for day in rng.integers(1, 29, 4000)],
+            "late": rng.random(4000) < 0.2,
+        }
+    )
+
+
+def frames(plain: pd.DataFrame) -> dict[str, Any]:
+    arrow = pa.Table.from_pandas(plain, preserve_index=False)
+    categories = plain.assign(origin=plain["origin"].astype("category"))
+    return {
+        "pandas": plain,
+        "categories": categories,
+        "arrow": arrow,
+        "dictionary": pa.Table.from_pandas(categories, preserve_index=False),
+        "polars": pl.DataFrame(arrow),
+    }
+
+
+def draft_of(frame: Any) -> Any:
+    given = {"day": "date"} if isinstance(frame, pd.DataFrame) else {}
+    data = release.dataset(frame, unit="tailnum", rows=10, keys=KEYS, columns=given, name="flights")
+    draft = data.release("flights-2013", epsilon=62, title="Flights")
+    draft.count("planes", of="tailnum", by=["origin"], epsilon=20, where="minutes > 60")
+    return draft.count("departures", epsilon=2)
+
+
+def test_five_lines_publish_what_the_same_spec_publishes(tmp_path: Path) -> None:
+    plain = flights()
+    # At this ε the noise is 0, or the test would fail once in many thousand runs.
+    is_long = plain["minutes"] > 60
+    truth = [
+        plain[is_long & (plain["origin"] == key)]["tailnum"].nunique() for key in KEYS["origin"]
+    ]
+    asked = set()
+    for name, frame in frames(plain).items():
+        draft = draft_of(frame)
+        published = draft.run(tmp_path / name)
+        table = release.open(published.public)["planes"].to_pandas()
+        # A plane counts in an airport if one of its ten rows is kept there: most are.
+        assert np.abs(table["answer"].to_numpy() - truth).max() <= 3
+        assert release.verify(published.public, require="none").status == 0
+        path = draft.write(tmp_path / f"{name}.yaml")
+        assert path.read_text("utf-8") == (published.public / "spec.yaml").read_text("utf-8")
+        asked.add(str(asked_of(release.read_spec(path).spec)))
+    # The frame's own library leaves no trace in what is asked.
+    assert len(asked) == 1
+
+
+def test_questions_without_an_epsilon_share_the_budget() -> None:
+    data = release.dataset(flights(), unit="tailnum", rows=10, keys=KEYS)
+    draft = data.release("shares", epsilon=3)
+    draft.mode("busiest", of="origin", categories=KEYS["origin"])
+    draft.mean("length", of="minutes", clamp=(0, 500))
+    draft.quantiles("quartiles", of="minutes", at=["0.25", "0.75"], within=(0, 500))
+    plan = draft.plan()
+    assert plan.epsilon <= 3
+    assert plan.epsilon > 2
+    assert [query["share"] for query in draft.queries] == ["1", "1", "1"]
+
+
+def test_a_draft_shows_no_row_of_its_frame() -> None:
+    draft = draft_of(flights())
+    for shown in (repr(draft), repr(draft.dataset), draft.text):
+        assert "N1" not in shown
+        assert "TEB" not in shown
+    checked = draft.check()
+    assert "TEB" not in repr(checked)
+
+
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    frame = flights()
+    with pytest.raises(release.SpecError, match="found list; give a pandas or Polars frame"):
+        release.dataset([1, 2], unit="tailnum", rows=1)
+    with pytest.raises(release.SpecError, match=r"columns: 'dya' is not there; did you mean 'day'"):
+        release.dataset(frame, unit="tailnum", rows=1, columns={"dya": "date"})
+    data = release.dataset(frame, unit="tailnumber", rows=1)
+    with pytest.raises(release.SpecError, match=r"privacy.unit: 'tailnumber' is not there; did"):
+        data.release("a", epsilon=1).count("rows").plan()
+    with pytest.raises(release.SpecError, match="epsilon"):
+        data.release("a", epsilon=0.1)  # type: ignore[arg-type]
+    draft = release.dataset(frame, unit="tailnum", rows=1).release("a", epsilon=1).count("rows")
+    draft.write(tmp_path / "spec.yaml")
+    with pytest.raises(release.StorageError, match="File exists"):
+        draft.write(tmp_path / "spec.yaml")
+
+
+def test_an_arrow_column_of_another_type_is_refused_without_a_value(tmp_path: Path) -> None:
+    table = pa.table({"home": ["h1", "h2"], "wh": ["secret", "3"]})
+    data = release.dataset(table, unit="home", rows=1, columns={"wh": "integer"})
+    draft = data.release("homes", epsilon=1).count("homes")
+    with pytest.raises(release.ReleaseError) as caught:
+        draft.run(tmp_path / "out")
+    assert "type string, declared integer" in str(caught.value)
+    assert "secret" not in str(caught.value)
