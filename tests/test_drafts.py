@@ -120,3 +120,8 @@ def test_an_arrow_column_of_another_type_is_refused_without_a_value(tmp_path: Pa
         draft.run(tmp_path / "out")
     assert "type string, declared integer" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_column_of_a_type_that_no_spec_has_is_left_out() -> None:
+    frame = pl.DataFrame({"home": ["h1"], "wh": pl.Series([[1, 2]])})
+    assert release.dataset(frame, unit="home", rows=1).columns == {"home": "string"}

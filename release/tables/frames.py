@@ -122,7 +122,11 @@ def arrow_of(at: str, frame: Any) -> pa.Table | None:
         return frame
     # Frames of other libraries hand their columns on through Arrow's interface.
     if hasattr(frame, "__arrow_c_stream__"):
-        return pa.table(frame)
+        try:
+            return pa.table(frame)
+        # Whatever another library raises of a column of Python's objects may quote a value.
+        except Exception:
+            raise SpecError(at, "the frame has a column that Arrow has no type for") from None
     found = type(frame).__name__
     raise SpecError(at, f"found {found}; give a pandas or Polars frame, or an Arrow table")
 

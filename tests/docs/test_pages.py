@@ -35,6 +35,7 @@ PAGES = (
     "contracts",
     "answers",
     "kinds",
+    "reference/python",
     "operations",
 )
 
