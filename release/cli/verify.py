@@ -83,6 +83,8 @@ def verify(  # noqa: PLR0913 - one parameter for each option
 
 def _check_folder(folder: Path) -> None:
     """Refuse what is no release and no output folder: such a path is a slip, and no forgery."""
+    if folder.is_file():
+        raise SpecError("FOLDER", f"{folder} is a file; name OUT, or OUT/public/RELEASE")
     if not folder.is_dir():
         raise SpecError("FOLDER", f"no folder {folder}; name OUT, or OUT/public/RELEASE")
     names = {path.name for path in folder.iterdir()}

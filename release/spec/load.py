@@ -78,6 +78,8 @@ def read_text(path: Path) -> bytes:
     Raises:
         SpecError: it cannot be read, or is too long.
     """
+    if "\n" in str(path):
+        raise SpecError("spec", "a text of several lines; give the path of the file that holds it")
     try:
         with path.open("rb") as file:
             # One byte more than allowed shows that a file is too long, without reading all of it.

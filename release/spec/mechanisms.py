@@ -201,6 +201,17 @@ def chosen_unseen(
     return "integer" if line_fits(domain, loss) and guarantee.epsilon and is_pure else None
 
 
+_OF_OTHERS = {
+    "laplace": "geometric_clamped",
+    "discrete_laplace": "geometric_clamped",
+    "geometric": "geometric_clamped",
+    "gaussian": "gaussian_clamped",
+    "discrete_gaussian": "gaussian_clamped",
+    "randomized_response": "randomised_response",
+}
+"""What other tools call a mechanism."""
+
+
 def check_name(name: str) -> str:
     """The name of a mechanism, or ``best``.
 
@@ -208,6 +219,8 @@ def check_name(name: str) -> str:
         ValueError: another name.
     """
     names = [BEST, *MECHANISMS, *ON_STATISTIC]
+    if name in _OF_OTHERS:
+        raise ValueError(f"found {name!r}; in whole numbers it is {_OF_OTHERS[name]!r}, or best")
     if name not in names:
         raise ValueError(f"found {name!r}; write {', '.join(names[:-1])} or {names[-1]}")
     return name

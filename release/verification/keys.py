@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 
 from dp_release_verify.signatures import (
     CURATOR,
@@ -40,5 +42,14 @@ def _keys(field: str, words: Iterable[str], algorithm: int) -> tuple[VerifierKey
             keys.append(read_key(key_text(word), algorithm))
         except (SignatureError, OSError, ValueError) as error:
             # It may be the secret half, so it is not shown.
+            if _is_secret(word):
+                raise SpecError(field, "this is a secret key; give its public half") from None
             raise SpecError(field, "write name+hash+key, or the file that holds it") from error
     return tuple(keys)
+
+
+def _is_secret(word: str) -> bool:
+    """Whether it is a private key, or the file of one."""
+    with suppress(OSError, ValueError):
+        word = Path(word).read_bytes()[:1000].decode("ascii", "replace")
+    return "PRIVATE KEY" in word

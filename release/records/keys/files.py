@@ -7,6 +7,7 @@ an encrypted one comes from a file of its own, or from a person.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -73,6 +74,10 @@ def create_key(path: Path, passphrase: bytes | None = None) -> FileSigner:
             path.unlink(missing_ok=True)
         raise
     return FileSigner(private)
+
+
+_PUBLIC = re.compile(rb"[^+\s]+\+[0-9a-f]{8}\+")
+"""How a public key begins: name+hash+key."""
 
 
 def forbidden_mode(path: Path) -> int:
@@ -152,6 +157,8 @@ def _secret(field: str, path: Path, what: str) -> bytes:
             mode, data = os.fstat(file.fileno()).st_mode, file.read(LONGEST_KEY + 1)
     except OSError as error:
         raise SpecError(field, f"{path} cannot be read; pass {what}") from error
+    if _PUBLIC.match(data):
+        raise SpecError(field, f"{path} is a public key; pass {what}")
     if mode & forbidden_mode(path):
         raise SpecError(field, f"others may read {path}; chmod 600 it")
     if len(data) > LONGEST_KEY:

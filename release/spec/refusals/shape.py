@@ -50,6 +50,17 @@ _RENAMED = {
 }
 """Names that stood in drafts, or that another spelling suggests."""
 
+_OTHER_WORDS = {
+    **{"bounded": "replace_one", "substitute": "replace_one", "unbounded": "add_remove"},
+    **dict.fromkeys(("average", "avg"), "mean"),
+    **dict.fromkeys(("float", "double", "decimal", "numeric", "real"), "number"),
+    **dict.fromkeys(("int", "int64", "bigint", "long"), "integer"),
+    **dict.fromkeys(("str", "text", "varchar", "category"), "string"),
+    **{"bool": "boolean", "datetime": "timestamp"},
+    **{"mae": "absolute", "l1": "absolute", "mse": "squared", "l2": "squared"},
+}
+"""What other tools call a value of a spec."""
+
 _RENAMED_KINDS = {
     "level": "the statistic as the kind (sum, mean, min, max, median), with bins",
     "real": "the statistic as the kind (sum, mean), with grid",
@@ -72,6 +83,15 @@ _TYPES = {
     "string_type": "text",
 }
 """What to write where a value is of another type."""
+
+_FORMS = {
+    "bins": "{low: a, high: b, count: k}",
+    "budget": '{scope: name, epsilon: "1"}',
+    "grid": "{low: a, high: b, step: s, scale: unit}",
+    "guarantee": '{epsilon: "1"}',
+    "ordered": "{min: a, max: b}",
+}
+"""How fields with fields of their own are written."""
 
 _BOUNDS = {
     "greater_than": ("gt", "above {}"),
@@ -208,6 +228,8 @@ def _of_another_type(model: type[Model], error: Any, types: Sequence[str]) -> st
     if field == "cyclic" and isinstance(value, list):
         return "a circle has numbers only: write how many, or nominal: [labels]"
     words = " or ".join(dict.fromkeys(types))
+    if field in _FORMS and "model_type" in error["type"]:
+        return f"found {_shown(value)}; write {field}: {_FORMS[field]}"
     if isinstance(value, bool) and "text" in types:
         read = "yes, on and true" if value else "no, off and false"
         return f"found {value}, as YAML reads {read}; put the word in quotes"
@@ -257,6 +279,9 @@ def _of_names(value: object, expected: str) -> str:
     if isinstance(value, str) and value in _RENAMED:
         return f"found {value!r}; it is called {_RENAMED[value]!r}"
     names = re.findall(r"'([^']*)'", expected)
+    meant = _OTHER_WORDS.get(str(value).lower())
+    if meant in names:
+        return f"found {_shown(value)}; it is called {meant!r}"
     hint = did_you_mean(str(value), names) if len(names) > 1 else ""
     return f"found {_shown(value)}; {hint}write {expected}"
 
@@ -264,6 +289,8 @@ def _of_names(value: object, expected: str) -> str:
 def _of_kinds(tag: str) -> str:
     if tag in _RENAMED_KINDS:
         return f"found {tag!r}; write {_RENAMED_KINDS[tag]}"
+    if (meant := _OTHER_WORDS.get(tag.lower())) in KINDS:
+        return f"found {_shown(tag)}; it is called {meant!r}"
     return f"found {_shown(tag)}; {did_you_mean(tag, KINDS)}write one of {', '.join(KINDS)}"
 
 
