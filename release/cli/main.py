@@ -36,7 +36,7 @@ app = typer.Typer(
     help="Publish tables under differential privacy with provably least noise, and check them.",
     cls=usage.Grouped,
     context_settings={"help_option_names": ["--help", "-h"]},
-    add_completion=False,
+    epilog="New? dp-release demo",
     rich_markup_mode=None,
     # Typer's tracebacks show local variables, which may hold confidential rows.
     pretty_exceptions_enable=False,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +67,17 @@ def test_keys_in_each_others_place(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_text_is_no_path() -> None:
     with pytest.raises(release.SpecError, match="spec: a text of several lines; give the path"):
         release.plan("spec: dp-release/spec/v1\nrelease: {id: a}\n")
+
+
+def test_a_shell_completes_commands() -> None:
+    """As bash asks: with the words in its environment."""
+    asked = {
+        "_DP_RELEASE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "dp-release ver",
+        "COMP_CWORD": "1",
+    }
+    command = [sys.executable, "-c", "from release.cli.main import main; main()"]
+    done = subprocess.run(
+        command, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["verify"]
