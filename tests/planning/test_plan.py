@@ -435,7 +435,7 @@ def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:
     # As a run would be: what init leaves open is not yet written.
     rehearsed = ran(capsys, "check", str(moved))
     assert rehearsed.returncode == 2
-    assert "write what is meant; so do release.curator" in rehearsed.stderr
+    assert "release.title: says TODO(curator); write what is meant" in rehearsed.stderr
 
 
 def test_a_comparison_ends_at_the_largest_epsilon(tmp_path: Path, capsys: Capture) -> None:
