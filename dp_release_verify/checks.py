@@ -100,7 +100,6 @@ from dp_release_verify.verdict import (
     Verdict,
 )
 
-TEXTS = ("title", "curator", "contact", "purpose", "period", "license")
 RECORD = "release.json"
 KEYS = "keys.json"
 
@@ -230,7 +229,7 @@ def files_forms(work: Work, check: Check) -> Iterator[Finding]:
     work.release = release
     about = release.asked.release
     work.verdict.release_id = about.id
-    work.verdict.not_said = [name for name in TEXTS if getattr(about, name) is None]
+    work.verdict.not_said = [name for name in forms.ABOUT_TEXTS if getattr(about, name) is None]
     refuse_unless(release.kind == work.kind, RECORD, "kind", release.kind, work.kind)
     work.keys = forms.loads(forms.Keys, KEYS, work.folder.read(KEYS))
     named = {RECORD, KEYS, *INFORMATIVE}

@@ -406,6 +406,10 @@ ColumnType: TypeAlias = Literal["boolean", "integer", "number", "string", "date"
 # ---- What was asked ------------------------------------------------------------------------------
 
 
+ABOUT_TEXTS = ("title", "curator", "contact", "purpose", "period", "license")
+"""What people are told of a release beside its id; each may be left out."""
+
+
 @dataclass(frozen=True)
 class About:
     """What the release is called, and who publishes it."""

@@ -17,7 +17,6 @@ import yaml
 
 from release.errors import SpecError, StorageError, unknown_name
 from release.exact.numbers import exact, format_exact, safe_text
-from release.spec.declarations import ColumnType
 
 if TYPE_CHECKING:
     from release.job import Published
@@ -227,7 +226,7 @@ def types_of(frame: Any, given: Mapping[str, str]) -> dict[str, str]:
         SpecError: it is no frame, or ``given`` names a column that is not there.
     """
     from release.tables.frames import schema_of
-    from release.tables.schemas import fits
+    from release.tables.schemas import type_of
 
     types: dict[str, str] = {}
     schema = schema_of(frame)
@@ -240,8 +239,7 @@ def types_of(frame: Any, given: Mapping[str, str]) -> dict[str, str]:
         if name in given:
             types[name] = given[name]
             continue
-        for kind in ColumnType:
-            if fits(stored, kind):
-                types[name] = kind.value
-                break
+        kind = type_of(stored)
+        if kind is not None:
+            types[name] = kind.value
     return types

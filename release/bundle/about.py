@@ -5,18 +5,10 @@ from __future__ import annotations
 from dp_release_verify import forms
 from release.spec.declarations import ReleaseInfo
 
-TEXTS = ("title", "curator", "contact", "purpose", "period", "license")
-"""The texts of a release."""
-
 
 def release_title(about: forms.About | ReleaseInfo) -> str:
     """The title of a release; without one its id."""
     return about.title or about.id
-
-
-def not_said(about: forms.About | ReleaseInfo) -> list[str]:
-    """The texts that are left out."""
-    return [name for name in TEXTS if getattr(about, name) is None]
 
 
 def about_sentences(about: forms.About | ReleaseInfo, published: str) -> list[str]:
@@ -35,7 +27,7 @@ def about_sentences(about: forms.About | ReleaseInfo, published: str) -> list[st
         said.append(f"License {about.license}.")
     if about.contact is not None:
         said.append(f"Questions: {about.contact}.")
-    missing = not_said(about)
+    missing = [name for name in forms.ABOUT_TEXTS if getattr(about, name) is None]
     if missing:
         said.append(f"Not said: {', '.join(missing)}.")
     return said

@@ -29,7 +29,7 @@ from release.queries.read import ENGINE_NAMES, parse_spec
 from release.spec.declarations import Column, ColumnType
 from release.spec.periods import is_template
 from release.spec.refusals.unfinished import TODO
-from release.tables.schemas import fits
+from release.tables.schemas import type_of
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000
@@ -133,10 +133,9 @@ def _parquet(path: Path) -> list[StoredColumn]:
 
 
 def _stored(name: str, stored: pa.DataType) -> StoredColumn:
-    for kind in ColumnType:
-        # Integers fit a number too, which comes after them.
-        if fits(stored, kind):
-            return StoredColumn(name, kind)
+    kind = type_of(stored)
+    if kind is not None:
+        return StoredColumn(name, kind)
     # A dictionary is a way of storing a column; its type is that of its values.
     plain = stored.value_type if pa.types.is_dictionary(stored) else stored
     if pa.types.is_timestamp(plain):

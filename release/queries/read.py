@@ -26,7 +26,7 @@ from release.spec.load import SpecFile, open_named, parse_models, read_text, ren
 from release.spec.losses import acceptance_of
 from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unseen
 from release.spec.model import Spec
-from release.spec.named import names_of
+from release.spec.named import check_table, names_of
 from release.spec.periods import Period, filled
 from release.spec.query import Query
 from release.spec.shares import check_shared, with_target_losses
@@ -265,21 +265,9 @@ def _check_table(spec: Spec, name: str) -> None:
             raise SpecError(at, "is a name of the engine's own; rename the column")
 
 
-def check_table(at: str, spec: Spec, name: str) -> None:
-    """Refuse a table that is not there, or not named where there are several.
-
-    Raises:
-        SpecError: it names ``at``.
-    """
-    if not name:
-        raise SpecError(at, f"there are several tables; write one of {listed(spec.tables)}")
-    if name not in spec.tables:
-        raise SpecError(at, unknown_name(name, spec.tables))
-
-
 def _check_query(spec: Spec, index: int, query: Query) -> None:
     at = f"queries[{index}]"
-    check_table(f"{at}.table", spec, query.table)
+    check_table(f"{at}.table", query.table, spec.tables)
     columns, faults = spec.table_columns(query.table), Faults()
     with faults.caught():
         _check_by(spec, at, query, columns)

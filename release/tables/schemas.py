@@ -171,6 +171,12 @@ def fits(stored: pa.DataType, kind: ColumnType) -> bool:
     }[kind] is True
 
 
+def type_of(stored: pa.DataType) -> ColumnType | None:
+    """The first type that a column which is stored as this Arrow type may be declared as."""
+    # Integers fit a number too, which comes after them.
+    return next((kind for kind in ColumnType if fits(stored, kind)), None)
+
+
 def comparable_type(stored: pa.DataType) -> pa.DataType:
     """A stored type, equal for all types that engines read alike."""
     if pa.types.is_dictionary(stored):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from release.errors import SpecError, listed, unknown_name
+from release.errors import SpecError, unknown_name
 from release.spec.declarations import ColumnType, Relation
 from release.spec.model import Spec
+from release.spec.named import check_table
 from release.tabulations.spec.attributes import attributes_of
 from release.tabulations.spec.model import DeclaredNumbers, Tabulation
 from release.tabulations.spec.opened import Attribute
@@ -24,11 +25,7 @@ def check_tabulation(spec: Spec, place: int) -> None:
         SpecError: the message names the field and the remedy.
     """
     declared, at = spec.tabulations[place], f"tabulations[{place}]"
-    if declared.table not in spec.tables:
-        if not declared.table:
-            reason = f"there are several tables; write one of {listed(spec.tables)}"
-            raise SpecError(f"{at}.table", reason)
-        raise SpecError(f"{at}.table", unknown_name(declared.table, spec.tables))
+    check_table(f"{at}.table", declared.table, spec.tables)
     _check_privacy(spec, declared)
     _check_columns(spec, at, declared)
     _check_names(at, declared)
