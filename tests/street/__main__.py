@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import secrets
+import signal
 import sys
 from pathlib import Path
 from random import Random
@@ -52,10 +53,15 @@ def main() -> int:
     rng = Random(seed)  # noqa: S311 - seeds of cases
     seeds = [rng.randrange(10**9) for _ in range(given.cases)]
     summary = Summary()
-    # Whoever has seen enough interrupts, and is told what was found until then.
+    # Whoever has seen enough interrupts, and is told what was found until then; a shell starts what
+    # it puts into the background with the signal ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         for outcome in all_outcomes(seeds, given.workers):
             summary.outcomes.append(outcome)
+            # At once: a run of hours may be killed before its summary.
+            for failure in outcome.failures:
+                show(f"case {outcome.seed}: {failure.kind}: {failure.line[:200]}")
             done = len(summary.outcomes)
             if done % 50 == 0:
                 show(f"{done} cases, {len(summary.failures())} kinds of failures")
