@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -45,7 +46,9 @@ class Bounded:
     multipliers: Multipliers | None
 
 
-def bounded_noise(steps: Sequence[int], guarantee: Guarantee, power: int) -> Bounded | None:
+# Plan asks once for the release and once beside other families; an answer takes up to some seconds.
+@lru_cache(maxsize=64)
+def bounded_noise(steps: tuple[int, ...], guarantee: Guarantee, power: int) -> Bounded | None:
     """The noise of least E|η|^``power``; None where the program would be too large."""
     best = None
     for reach in _reaches(steps, guarantee):
