@@ -10,7 +10,7 @@ import typer
 
 from release.cli import options as opt
 from release.cli import plan_output as output
-from release.cli.console import echo, print_json, print_records, working
+from release.cli.console import echo, is_verbose, print_json, print_records, working
 from release.errors import ReleaseError, SpecError, StorageError
 from release.exact.numbers import format_exact, parse_exact
 
@@ -72,6 +72,8 @@ def plan(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Show accuracy and charge of a spec before anything is spent; reads no confidential data.
 
+    With -v, and on the page of --html, beside other mechanisms and other rules of composition.
+
     Example: dp-release plan data/persons.yaml --html plan.html
     """
     from release.job import Options
@@ -97,7 +99,14 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         return
     with working("planning"), opt.fan_out(jobs) as pool:
         searches = (pool or InTurn()) if drop_one else None
-        planned = make_advised_plan(spec_file, solvers, default_cache(), season, searches)
+        planned = make_advised_plan(
+            spec_file,
+            solvers,
+            default_cache(),
+            season,
+            searches,
+            is_compared=is_verbose() or html is not None,
+        )
     remaining = None if ledger is None else _remaining(spec_file, ledger)
     if profile is not None:
         _write_profile(profile, planned)

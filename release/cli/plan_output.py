@@ -87,6 +87,8 @@ def print_plan(
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
     echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
+    if plan.use_of_budget is not None:
+        echo(plan.use_of_budget)
     print_cautions(plan.cautions)
     for demand in plan.acceptance:
         echo(f"acceptance: {demand.sentence}")
@@ -174,9 +176,9 @@ def _print_together(together: TogetherPlan) -> None:
     for columns, rows in (epsilon_table(together), noise_table(together)):
         if rows:
             print_table(columns, rows)
-    for sentence in (together.use, growth_sentence(together)):
-        if sentence is not None:
-            echo(sentence)
+    growth = growth_sentence(together)
+    if growth is not None:
+        echo(growth)
 
 
 def _print_tabulations(plans: tuple[TabulationPlan, ...]) -> None:
@@ -288,6 +290,7 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
         "tabulations": list(map(plain_tabulation, plan.tabulations)),
         "recommendations": list(plan.recommendations),
+        "use_of_budget": plan.use_of_budget,
         "composition": "pld" if plan.spec_file.spec.composes_exactly else "basic",
         "together": None if plan.together is None else plain_together(plan.together),
     }

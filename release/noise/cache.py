@@ -31,14 +31,17 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.constraints import Constraint, keeps_all
 from release.noise.design import GAP, Design
 from release.noise.solve import design
-from release.noise.solvers.answers.laws import design_channel
+from release.noise.solvers.answers.integer import BRANCH_AND_BOUND, best_channel
 from release.noise.solvers.answers.problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.version import VERSION
 
 _VARIABLE = "DP_RELEASE_CACHE"
 
 _SCHEMA = "dp-release/cached-law/v1"
-_CHANNEL_SCHEMA = "dp-release/cached-channel/v1"
+_CHANNEL_SCHEMA = "dp-release/cached-channel/v2"
+
+_SOLVED = (LINEAR_PROGRAM, BRANCH_AND_BOUND)
+"""The methods of channels that take long to find."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,14 @@ class DesignCache:
     def channel(self, problem: ChannelProblem) -> ChannelDesign:
         """The channel of a problem, from the folder where it was solved before.
 
-        Only channels of linear programs, which take long, are cached; each is proved on every load.
+        Only channels of programs, which take long, are cached; each is proved on every load.
         """
         path = self.folder / f"{_key_of_channel(problem)}.json"
         cached = _read_channel(path, problem)
         if cached is not None:
             return cached
-        solution = design_channel(problem)
-        if solution.method == LINEAR_PROGRAM:
+        solution = best_channel(problem)
+        if solution.method in _SOLVED:
             with contextlib.suppress(OSError):
                 self._write(path, _channel_record(solution))
         return solution
@@ -162,8 +165,10 @@ def _channel_record(solution: ChannelDesign) -> dict[str, Any]:
     return {
         "schema": _CHANNEL_SCHEMA,
         "rows": solution.channel.rows.astype(str).tolist(),
+        "method": solution.method,
         "lower_bound": str(solution.lower_bound),
         "solver": solution.solver,
+        "notes": list(solution.notes),
     }
 
 
@@ -174,12 +179,14 @@ def _read_channel(path: Path, problem: ChannelProblem) -> ChannelDesign | None:
         fits = channel.rows.shape == problem.costs.shape and problem.is_satisfied_by(channel)
         loss = problem.loss_of(channel) if fits else Fraction(0)
         bound, solver = Fraction(record["lower_bound"]), str(record["solver"])
+        method, notes = str(record["method"]), tuple(map(str, record["notes"]))
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return None
     # A bound above the loss would claim that no channel can lose as little as this one does.
-    if record.get("schema") != _CHANNEL_SCHEMA or not (fits and 0 <= bound <= loss):
+    is_known = record.get("schema") == _CHANNEL_SCHEMA and method in _SOLVED
+    if not (is_known and fits and 0 <= bound <= loss):
         return None
-    return ChannelDesign(problem, channel, loss, bound, LINEAR_PROGRAM, solver=solver)
+    return ChannelDesign(problem, channel, loss, bound, method, solver=solver, notes=notes)
 
 
 def _record(solution: Design[Modular]) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from release.noise.constraints import constraints_of
 from release.noise.design import GAP, Asked, Design
 from release.noise.published.fitted import fitted, is_closed_form, is_quick
 from release.noise.solve import design
-from release.noise.solvers.answers.integer import probabilistic_channel
-from release.noise.solvers.answers.laws import design_channel, is_small
+from release.noise.solvers.answers.integer import best_channel
+from release.noise.solvers.answers.laws import is_small
 from release.noise.solvers.answers.problem import ChannelDesign, ChannelProblem
 from release.noise.solvers.on_integers import design_integer, in_proportion
 from release.records.notes import FROM_PURE, pinned
@@ -39,7 +39,7 @@ Solve: TypeAlias = Callable[..., Design[Modular]]
 """As :func:`release.noise.solve.design`, or a cache's."""
 
 SolveChannel: TypeAlias = Callable[[ChannelProblem], ChannelDesign]
-"""As :func:`release.noise.solvers.answers.laws.design_channel`, or a cache's."""
+"""As :func:`release.noise.solvers.answers.integer.best_channel`, or a cache's."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Solvers:
     """The solvers of programs, and how near to the optimum a design has to be."""
 
     law: Solve = design
-    channel: SolveChannel = design_channel
+    channel: SolveChannel = best_channel
     gap: Fraction = GAP
 
 
@@ -142,9 +142,7 @@ class _Channel:
                 f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
             )
         problem = question.problem
-        # With the least δ a channel is made for the pure guarantee, and none is given up.
-        is_probabilistic = question.is_probabilistic and problem.guarantee.delta > 0
-        solution = (probabilistic_channel if is_probabilistic else solvers.channel)(problem)
+        solution = solvers.channel(problem)
         notes = solution.notes
         if solution.problem.guarantee != question.guarantee:
             notes = (*notes, FROM_PURE)

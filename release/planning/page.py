@@ -52,6 +52,7 @@ def plan_html(spec_file: SpecFile, plan: Plan, remaining: tuple[Fraction, Fracti
             "refusals": plan.refusals,
             "cautions": plan.cautions,
             "recommendations": plan.recommendations,
+            "use": plan.use_of_budget,
             "exactly": plan.spec_file.spec.composes_exactly,
         },
         together=None if plan.together is None else _together(plan.together),
@@ -73,7 +74,6 @@ def _together(together: TogetherPlan) -> dict[str, Any]:
     return {
         "tables": tables,
         "growth": growth_sentence(together),
-        "use": together.use,
         "course": course,
     }
 

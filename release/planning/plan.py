@@ -166,6 +166,8 @@ class Plan:
     """The profiles of the public queries, where the spec composes exactly."""
     recommendations: tuple[str, ...] = ()
     """Changes that would save more than half of a loss (:mod:`release.planning.recommend`)."""
+    use_of_budget: str | None = None
+    """What part of the budget shares and targets use, and why not more."""
     together: TogetherPlan | None = None
     """What the public queries amount to together (:mod:`release.planning.together`)."""
     tabulations: tuple[TabulationPlan, ...] = ()
@@ -285,12 +287,15 @@ def make_plan(
     solvers: Solvers | None = None,
     cache: DesignCache | None = None,
     drop_one: FanOut | None = None,
+    *,
+    is_compared: bool = True,
 ) -> Plan:
     """The plan of a spec. Nothing but the spec and its public files is read.
 
     The tables that tabulations measure are chosen first. A budget that is shared out is shared
     next; ``cache`` serves the mechanisms it needs for that. ``drop_one`` is as in
-    :func:`release.tabulations.planning.plan.plan_tabulations`.
+    :func:`release.tabulations.planning.plan.plan_tabulations`. Where ``is_compared`` is false, no
+    mechanism is designed that a run would not publish.
 
     Raises:
         SpecError: a tabulation cannot be measured as it is declared.
@@ -313,11 +318,11 @@ def make_plan(
         if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
             shared = design if isinstance(design, StatisticDesign) else None
             planned = plan_on_statistic(spec_file, query, shared)
-            beside = noise_on_answer(spec_file, query, solvers)
+            beside = noise_on_answer(spec_file, query, solvers) if is_compared else None
             on_statistic.append(replace(planned, beside=beside))
             charges.append(on_statistic[-1].charge)
             continue
-        plans += _cases(spec_file, query, design, solvers, compared)
+        plans += _cases(spec_file, query, design, solvers, compared, is_compared=is_compared)
         # Once a query: both cases of an empirical sensitivity are charged alike.
         charges.append(plans[-1].charge)
     # As in the spec: what tabulations measure comes after all written queries.
@@ -349,6 +354,8 @@ def _cases(
     design: AnyDesign | StatisticDesign | None,
     solvers: Solvers,
     compared: dict[object, Compared],
+    *,
+    is_compared: bool,
 ) -> Iterator[QueryPlan]:
     """Each case of a query; ``compared`` has what queries before it asked, and is added to."""
     for assumed, request in possible(spec_file, query):
@@ -356,7 +363,7 @@ def _cases(
             problem = Problem(request, query.mechanism, query.is_empirical)
             key = problem.key
             if key not in compared:
-                compared[key] = _compared(problem, solvers)
+                compared[key] = _compared(problem, solvers, is_compared=is_compared)
             found = compared[key]
         else:
             found = Compared(candidate(design, request.domain))
@@ -421,8 +428,10 @@ def check_not_shared(spec_file: SpecFile, query: Query) -> None:
         )
 
 
-def _compared(problem: Problem, solvers: Solvers) -> Compared:
+def _compared(problem: Problem, solvers: Solvers, *, is_compared: bool) -> Compared:
     request = problem.asked
+    if not is_compared:
+        return Compared(candidate(mechanism_of(problem, solvers), request.domain))
     # A paper's noise is shown where the spec names it, or by ``compare``.
     names = [name for name in fitting(request) if MECHANISMS[name].law is None]
     designs, failed = compare(request, solvers, names)

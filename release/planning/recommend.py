@@ -30,7 +30,7 @@ from release.noise.processes import FanOut
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.planning.plan import Plan, QueryPlan, make_plan, possible
-from release.planning.together import check_season, plan_together
+from release.planning.together import check_season, plan_together, use_of_budget
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
 from release.spec.guarantees import Source
@@ -69,11 +69,14 @@ def make_advised_plan(
     cache: DesignCache | None = None,
     season: int | None = None,
     drop_one: FanOut | None = None,
+    *,
+    is_compared: bool = True,
 ) -> Plan:
     """The plan of a spec, with what it recommends, and what all queries amount to together.
 
     Nothing but the spec and its public files is read. ``season`` is a number of releases like this
-    one; ``drop_one`` is as in :func:`release.planning.plan.make_plan`.
+    one; ``drop_one`` and ``is_compared`` are as in :func:`release.planning.plan.make_plan`. What
+    all queries amount to together is left out where nothing is compared and no season is asked for.
 
     Raises:
         BudgetError, DesignError: as :func:`release.planning.plan.make_plan`.
@@ -81,7 +84,7 @@ def make_advised_plan(
     """
     check_season(season)
     solvers = solvers or Solvers()
-    plan = make_plan(spec_file, solvers, cache, drop_one)
+    plan = make_plan(spec_file, solvers, cache, drop_one, is_compared=is_compared)
     advice = recommendations(plan.spec_file, plan, solvers)
     # What is recommended is compared there, with what it gains.
     recommended = [entry.changes for entry in advice]
@@ -89,11 +92,15 @@ def make_advised_plan(
     for planned in plan.queries:
         is_told = planned.instead is not None and planned.instead.changes in recommended
         queries.append(replace(planned, instead=None) if is_told else planned)
+    together = None
+    if is_compared or season is not None:
+        together = plan_together(spec_file, plan, season, cache, solvers.gap)
     return replace(
         plan,
         queries=tuple(queries),
         recommendations=tuple(recommendation.sentence for recommendation in advice),
-        together=plan_together(spec_file, plan, season, cache, solvers.gap),
+        use_of_budget=use_of_budget(spec_file, plan),
+        together=together,
     )
 
 

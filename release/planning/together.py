@@ -82,12 +82,14 @@ def plan_together(
         totals,
         noise=shared_noise(budget, shares.designs, shares.added),
         growth=growth,
-        use=_use_of_budget(plan, shares),
     )
 
 
-def _use_of_budget(plan: Plan, shares: Shared) -> str:
-    """What part of the budget shares and targets use, and why not more."""
+def use_of_budget(spec_file: SpecFile, plan: Plan) -> str | None:
+    """What part of the budget shares and targets use, and why not more; None without any."""
+    shares = None if plan.unseen is None else plan.unseen.shared
+    if shares is None or not plan.public or not shared(spec_file.spec):
+        return None
     cap = plan.cap_epsilon
     used = f"{float(plan.epsilon / cap):.1%}".replace("%", " %")
     sentence = f"the release uses {used} of ε = {format_exact(cap)}"

@@ -70,7 +70,6 @@ def plain_together(together: TogetherPlan) -> dict[str, Any]:
         "one_more": plain_more,
         "noise": list(map(_plain_noise, together.noise)),
         "growth": None if growth is None else {"query": growth.query, "share": growth.share},
-        "use": together.use,
     }
 
 

@@ -76,7 +76,6 @@ class TogetherPlan:
         one_more: what one more query costs, where guarantees are declared.
         noise: of the queries that share the budget, equal ones together.
         growth: what one more share costs the others.
-        use: what part of the budget shares and targets use, in words.
     """
 
     delta: Fraction
@@ -86,4 +85,3 @@ class TogetherPlan:
     one_more: OneMore | None = None
     noise: tuple[SharedNoise, ...] = ()
     growth: Growth | None = None
-    use: str | None = None

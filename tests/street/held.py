@@ -140,7 +140,7 @@ def shares(walk: Walk) -> Iterator[Failure]:
             yield Failure("share: worse than by hand", line)
     budget = walk.case.spec["budget"]
     used = Fraction(planned["epsilon"]) / Fraction(budget["epsilon"])
-    if used < Fraction(95, 100) and not re.search(r"unused|not used|of the budget (is|are)", text):
+    if used < Fraction(95, 100) and not re.search(r"unused|not used|uses [\d.]+ % of", text):
         spent = f"ε {planned['epsilon']} of {budget['epsilon']}"
         line = f"{spent}, δ {planned['delta']} of {budget['delta']}"
         yield Failure("share: leaves budget without a word", line)

@@ -256,8 +256,10 @@ def _walk(case: Case, folder: Path) -> Walk:
         said |= {f"ledger {number}": each for number, each in enumerate(made)}
         signed = ["--key", key]
     paid: list[str | Path] = [] if key is None else ["--ledger", out / "ledger"]
-    said["plan"] = command("plan", spec, "--json", *paid)
-    if any("share" in wish.query for wish in case.wishes):
+    has_shares = any("share" in wish.query for wish in case.wishes)
+    # The figures of shares stand beside those of adding up, where all is compared.
+    said["plan"] = command("plan", spec, "--json", *paid, *(["-v"] if has_shares else []))
+    if has_shares:
         said["plan text"] = command("plan", spec)
         said["by hand"] = by_hand(case, folder, said["plan"])
     into: list[str | Path] = [] if key is None else ["--into", out, *signed]

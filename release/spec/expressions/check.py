@@ -83,6 +83,10 @@ def node_name(node: Node) -> str | None:
     return node.call if isinstance(node, CallNode) else None
 
 
+COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+"""The names of calls that compare two values of one type."""
+
+
 def nodes_of(tree: Node) -> Iterator[Node]:
     """All nodes of a tree, its root first."""
     # Without recursion: a hostile tree may be deeper than Python's stack.
@@ -160,6 +164,11 @@ def _call_type(node: CallNode, columns: Mapping[str, ColumnType]) -> ColumnType:
 
 def misfit(name: str, types: list[ColumnType]) -> str:
     """The message for arguments that a function does not take."""
+    if name in COMPARISONS and len(types) == 2:
+        remedy = "cast one of them"
+        if ColumnType.STRING in types:
+            remedy = f"write numbers without quotes and texts in quotes, or {remedy}"
+        return f"{name!r} compares {_a(types[0])} with {_a(types[1])}; {remedy}"
     kinds = ", ".join(kind.value for kind in types)
     return f"{name!r} takes {FUNCTIONS[name].in_words()}, not ({kinds}); cast what differs"
 

@@ -29,6 +29,7 @@ from release.records.trees import (
 )
 from release.spec.declarations import ColumnType
 from release.spec.expressions.check import (
+    COMPARISONS,
     MOST_DEPTH,
     check_bounds,
     check_constants,
@@ -228,6 +229,8 @@ class _Reader:
             raise ValueError(_refusal(identifier))
         name = str(identifier.args["this"])
         if name not in self._columns:
+            if name.lower() in _CLOCKS:
+                raise ValueError(unknown_function(name))
             raise ValueError(unknown_name(name, self._columns))
         return ColumnNode(column=name)
 
@@ -276,7 +279,7 @@ class _Reader:
         operands = _only(node, "this", "expression", ignored=("typed", "safe"))
         name = _OPERATORS[type(node).__name__]
         # SQLGlot reads a < b < c from the left, as a comparison of a Boolean, which no one means.
-        if name in _COMPARISONS and _OPERATORS.get(type(operands[0]).__name__) in _COMPARISONS:
+        if name in COMPARISONS and _OPERATORS.get(type(operands[0]).__name__) in COMPARISONS:
             raise ValueError("comparisons in a chain; join them with AND, or write brackets")
         return self._call(name, [self.read(operand, levels) for operand in operands])
 
@@ -382,7 +385,6 @@ _OPERATORS = {
     **{"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="},
     **{"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "//", "Mod": "%"},
 }
-_COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}
 _TYPES = {
     "BOOLEAN": ColumnType.BOOLEAN,
     "INT": ColumnType.INTEGER,
@@ -482,6 +484,12 @@ def _refusal(node: exp.Expr) -> str:
     return f"{called} is not allowed; use the columns of one row, constants and known functions"
 
 
+_CLOCKS = frozenset(
+    ("now", "today", "current_date", "current_time", "current_timestamp", "localtimestamp")
+)
+_LOTS = frozenset(("random", "rand", "uuid", "gen_random_uuid", "newid"))
+"""What differs from run to run, so that nobody could say later which rows were read."""
+
 _CALLED = {
     "char_length": "length",
     "ceiling": "ceil",
@@ -500,6 +508,10 @@ _CALLED = {
 
 def unknown_function(name: str) -> str:
     """The message for a function that is not in the table."""
+    if name.lower() in _CLOCKS:
+        return f"{name} is not allowed: it differs from day to day; write the day, as '2024-12-31'"
+    if name.lower() in _LOTS:
+        return f"{name} is not allowed: it differs from run to run; use a column of the table"
     if name in _AGGREGATES:
         return f"{name} is not allowed: a function of several rows; use those of one row"
     if name in _CALLED:

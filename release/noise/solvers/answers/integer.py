@@ -145,6 +145,19 @@ def probabilistic_channel(
     return replace(design, lower_bound=bound, method=BRANCH_AND_BOUND, solver=solver, notes=notes)
 
 
+def best_channel(problem: ChannelProblem) -> ChannelDesign:
+    """The channel of least expected cost with the problem's guarantee, as far as work allows.
+
+    Raises:
+        DesignError: there are too many answers, or ε is too small.
+    """
+    guarantee = problem.guarantee
+    # With the least δ a channel is made for the pure guarantee, and none is given up.
+    if guarantee.definition is Definition.PROBABILISTIC and guarantee.delta > 0:
+        return probabilistic_channel(problem)
+    return design_channel(problem)
+
+
 def _pure(problem: ChannelProblem) -> ChannelDesign:
     """The channel with the pure guarantee, which implies the probabilistic one."""
     guarantee = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))

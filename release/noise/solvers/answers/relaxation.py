@@ -37,6 +37,10 @@ OPEN, HARD, GIVEN_UP = 0, 1, 2
 _STEPS_A_SOLVE = 10
 """What starting a program costs, in steps of the simplex method (measured)."""
 
+_MOST_STEPS = 200_000
+_MOST_STEPS_FROM_BASIS = 5_000
+"""Of the simplex method in one solve; from the basis of a similar program some tens are usual."""
+
 _BITS = 64
 """Bits after the point of the prices in a proof."""
 
@@ -136,6 +140,9 @@ class Relaxation:
         self._cells = cells.copy()
         if basis is not None:
             self._highs.setBasis(basis)
+        # A degenerate program may go round for ever; what is cut off is proved with prices of 0.
+        most = _MOST_STEPS if basis is None else _MOST_STEPS_FROM_BASIS
+        self._highs.setOptionValue("simplex_iteration_limit", most)
         self._highs.run()
         info, solution = self._highs.getInfo(), self._highs.getSolution()
         self.work += self.rows * (_STEPS_A_SOLVE + max(0, info.simplex_iteration_count))
