@@ -54,6 +54,15 @@ def is_proved(made: ChannelDesign) -> bool:
     return made.objective - made.lower_bound <= PROVED_GAP * made.objective + nothing
 
 
+def test_a_solver_that_goes_round_is_cut_off() -> None:
+    """From the basis of its parent one node of these 51 answers keeps HiGHS going for ever."""
+    problem = squared(51, "2.92", "0.00000028")
+    made = probabilistic_channel(problem, 45_000_000, 20_000_000)
+    assert problem.is_satisfied_by(made.channel)
+    assert 0 < made.lower_bound <= made.objective
+    assert float(made.objective) == pytest.approx(float(made.lower_bound), rel=1e-3)
+
+
 OPTIMA = [
     (9, "1", "0.3", 0.38694),
     (8, "1", "0.05", 1.01274),

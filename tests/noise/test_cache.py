@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from release.exact.channel import answer_costs
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss, worst_case
 from release.exact.modular import Modular
@@ -21,6 +22,7 @@ from release.noise.cache import DesignCache, default_cache, key_of
 from release.noise.constraints import zero_mean
 from release.noise.design import Design
 from release.noise.solve import design
+from release.noise.solvers.answers.problem import ChannelProblem
 from release.street import run_release
 from tests.small import Small, query
 
@@ -149,3 +151,20 @@ def test_laws_of_differences_seen_in_a_table_are_never_kept(tmp_path: Path) -> N
         kept = folder / "mechanisms"
         run_release(spec, folder / "out", options=Options(cache=DesignCache(kept)))
         assert len(list(kept.glob("*"))) == files
+
+
+def test_a_searched_channel_is_kept_with_its_bound_and_what_is_not_proved(tmp_path: Path) -> None:
+    guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 20))
+    costs, prior = answer_costs(2, 8), (Fraction(1, 8),) * 8
+    problem = ChannelProblem((1,), guarantee, costs, prior)
+    cache = DesignCache(tmp_path)
+    made = cache.channel(problem)
+    assert made.method == "branch and bound"
+    (path,) = tmp_path.glob("*.json")
+    again = cache.channel(problem)
+    assert (again.objective, again.lower_bound) == (made.objective, made.lower_bound)
+    assert (again.method, again.solver, again.notes) == (made.method, made.solver, made.notes)
+    # A file may say little, and never that a channel is better than it is.
+    record = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(record | {"lower_bound": str(2 * made.objective)}), "utf-8")
+    assert cache.channel(problem).lower_bound == made.lower_bound

@@ -154,7 +154,7 @@ def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None
     wide = {"ordered": {"min": 0, "max": 999}}
     counted = query("count", sensitivity="global", domain=wide, loss="absolute")
     path = Small([], [counted], max_rows_per_unit=1).write(tmp_path)
-    status, printed, _ = run(capsys, "plan", path, "--json")
+    status, printed, _ = run(capsys, "-v", "plan", path, "--json")
     assert status == 0
     (plan,) = json.loads(printed)["queries"]
     families = {one["mechanism"]: one for one in plan["candidates"]}

@@ -323,7 +323,7 @@ def test_the_command_shows_a_season(tmp_path: Path, capsys: Capture) -> None:
     assert Fraction(season["exact"]) <= Fraction("4.613449")
     assert len(plain["together"]["course"]) == 10
     assert plain["composition"] == "basic"
-    assert json.loads(run(capsys, "plan", path, "--json")[1])["together"]["season"] is None
+    assert json.loads(run(capsys, "plan", path, "-v", "--json")[1])["together"]["season"] is None
 
 
 def test_a_season_without_any_epsilon_has_no_picture(tmp_path: Path, capsys: Capture) -> None:
