@@ -22,7 +22,7 @@ from release.exact.composition.distribution import LossDistribution
 from release.exact.numbers import MAX_EPSILON, format_exact, format_up
 from release.noise.cache import DesignCache
 from release.noise.composed.share import UNUSED
-from release.noise.shares import Shared, asked_of_budget
+from release.noise.shares import asked_of_budget
 from release.planning.plan import Plan
 from release.planning.shared_noise import growth_by_one_more, shared_noise
 from release.planning.totals import OneMore, TogetherPlan, Totals

@@ -9,7 +9,6 @@ import datetime
 import re
 from enum import StrEnum
 from fractions import Fraction
-from pathlib import PurePath
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints, Tag, model_validator
@@ -78,15 +77,6 @@ class DerivedColumn(Model):
     sql: str = Field(description="an SQL expression over the other columns of the same row")
 
 
-_UNREAD = {
-    **dict.fromkeys((".xls", ".xlsx", ".ods"), "save the sheet as CSV"),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "write it as Parquet or CSV"),
-    **dict.fromkeys((".feather", ".arrow", ".orc", ".avro"), "write it as Parquet"),
-    **dict.fromkeys((".sav", ".dta", ".sas7bdat", ".rds", ".rdata"), "write it as Parquet or CSV"),
-}
-"""Endings of tables that people have and no format reads, and what to do with them."""
-
-
 class Table(Model):
     """A confidential table: where it lies, and its columns."""
 
@@ -108,9 +98,6 @@ class Table(Model):
             raise ValueError(
                 "no page of the web is read; download the file, or name a store: s3://…"
             )
-        remedy = _UNREAD.get(PurePath(self.path).suffix.lower())
-        if remedy is not None:
-            raise ValueError(f"{PurePath(self.path).suffix} files are not read; {remedy}")
         return self
 
 

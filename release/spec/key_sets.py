@@ -139,7 +139,7 @@ def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
                 f"{path.name} has more than {_MOST_BYTES} bytes; keep the column of keys alone"
             )
             raise SpecError(f"{at}.file", problem)
-        rows = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""))
+        rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
         if column not in (rows.fieldnames or []):
             names = list(filter(None, rows.fieldnames or []))
             raise SpecError(

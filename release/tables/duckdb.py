@@ -402,8 +402,11 @@ class Tables:
             # A statement cannot read what it does not name; without the unit no row is left out.
             if identifier(column) in read or column == spec.privacy.unit:
                 columns[column] = kind
-        (reader,) = read_parquet(table, declared, self._sources[table], keys, columns)
-        with self._incoming(table, reader) as relation:
+        readers = list(read_parquet(table, declared, self._sources[table], keys, columns))
+        # Files that store their columns in different ways are copied first.
+        if len(readers) > 1:
+            return None
+        with self._incoming(table, readers[0]) as relation:
             stored, unit = self._stored(relation), spec.privacy.unit
             normal = normal_sql(relation, stored, columns, unit, in_passing=True)
             self.connection.execute(f"CREATE TEMP VIEW {PASSING} AS {normal}")

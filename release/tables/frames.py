@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _DTYPES = {
     ColumnType.STRING: "string",
     ColumnType.INTEGER: "int64, Int64 or float64",
-    ColumnType.DATE: "object with values of datetime.date (.dt.date)",
-    ColumnType.TIMESTAMP: "datetime64 without a time zone (pandas.to_datetime)",
+    ColumnType.DATE: "datetime64, or object with values of datetime.date (.dt.date)",
+    ColumnType.TIMESTAMP: "datetime64 (pandas.to_datetime)",
     ColumnType.NUMBER: "float64 or Float64",
     ColumnType.BOOLEAN: "bool or boolean",
 }
@@ -101,8 +101,6 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = 
             array = _column(name, frame[column], kind)
         else:
             array = _arrow_column(name, column, stored.column(column), kind)
-        if pa.types.is_floating(array.type) and kind is ColumnType.INTEGER:
-            array = _integers(array, column == unit)
         arrays.append(array)
     return _normal(pa.Table.from_arrays(arrays, names=list(table.columns)), table, unit)
 
@@ -169,24 +167,34 @@ def _arrow_column(
     name: str, column: str, stored: pa.ChunkedArray, kind: ColumnType
 ) -> pa.Array | pa.ChunkedArray:
     """A column under a type that its own type alone decides."""
-    import pyarrow as pa
-
     from release.tables.schemas import fits
 
     plain = _plain(stored.type)
-    # As of pandas: floats may be integers with missing values.
-    is_integer = kind is ColumnType.INTEGER and pa.types.is_floating(plain)
-    if not (fits(plain, kind) or is_integer):
+    if not fits(plain, kind):
         raise DataError(
             f"tables.{name}: column {column!r} of the frame has type {plain}, declared "
             f"{kind.value}; make it one that fits"
         )
-    array = stored.cast(plain).combine_chunks()
-    if pa.types.is_date64(plain):
-        return array.cast(pa.timestamp("ms"))
-    if pa.types.is_decimal(plain):
+    return _readable(stored.cast(plain).combine_chunks(), kind)
+
+
+def _readable(array: pa.Array, kind: ColumnType) -> pa.Array:
+    """A column in a type that the engine reads whatever its values are."""
+    import pyarrow as pa
+
+    from release.tables.schemas import ARROW_TYPES
+
+    stored = array.type
+    if pa.types.is_null(stored):
+        return array.cast(ARROW_TYPES[kind])
+    if pa.types.is_date64(stored):
+        return array.view(pa.timestamp("ms"))
+    # A time of a zone is an instant, which is read in UTC.
+    if pa.types.is_timestamp(stored):
+        return array.cast(pa.timestamp(stored.unit))
+    if pa.types.is_decimal(stored):
         return array.cast(pa.string())
-    return array.cast(pa.float32()) if pa.types.is_float16(plain) else array
+    return array.cast(pa.float32()) if pa.types.is_float16(stored) else array
 
 
 def _normal(columns: pa.Table, table: Table, unit: str | None) -> pa.Table:
@@ -229,16 +237,9 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         # A categorical may name categories of rows that are not there.
         array = array.dictionary_decode()
-    stored = array.type
-    # Pandas makes floats of integers with missing values.
-    is_integer = kind is ColumnType.INTEGER and pa.types.is_floating(stored)
-    if not (fits(stored, kind) or is_integer):
-        raise _misfit(name, column, kind, getattr(stored, "tz", None))
-    if pa.types.is_date64(stored):
-        return array.view(pa.timestamp("ms"))
-    if pa.types.is_decimal(stored):
-        return array.cast(pa.string())
-    return array.cast(pa.float32()) if pa.types.is_float16(stored) else array
+    if not fits(array.type, kind):
+        raise _misfit(name, column, kind)
+    return _readable(array, kind)
 
 
 def _is_missing(value: object) -> bool:
@@ -252,35 +253,14 @@ def _is_missing(value: object) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or is_nan
 
 
-def _integers(array: pa.Array, is_unit: bool) -> pa.Array:
-    """Floats as integers; those that are not whole are missing."""
-    import numpy as np
-    import pyarrow as pa
-
-    values = array.fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    # From there on neighboring integers are the same float, and two units would count as one.
-    first_lost = 2.0 ** (np.finfo(values.dtype).nmant + 1)
-    good = (values == np.floor(values)) & np.isfinite(values)
-    if is_unit:
-        good &= np.abs(values) < first_lost
-    # Far beyond the bounds of every integer, so that clamping gives the same.
-    whole = np.where(good, np.clip(values, -(2.0**53), 2.0**53), 0).astype(np.int64)
-    return pa.array(whole, mask=~good)
-
-
-def _misfit(
-    name: str, column: pd.Series, kind: ColumnType, time_zone: str | None = None
-) -> DataError:
+def _misfit(name: str, column: pd.Series, kind: ColumnType) -> DataError:
     import pandas as pd
 
     # A sparse dtype is named with the value that fills its gaps.
     dtype = "Sparse" if isinstance(column.dtype, pd.SparseDtype) else str(column.dtype)
-    remedy = f"make it {_DTYPES[kind]}"
-    if kind is ColumnType.TIMESTAMP and time_zone is not None:
-        remedy = "take its time zone away: .dt.tz_convert('UTC').dt.tz_localize(None)"
     return DataError(
         f"tables.{name}: column {column.name!r} of the frame has dtype {dtype}, declared "
-        f"{kind.value}; {remedy}"
+        f"{kind.value}; make it {_DTYPES[kind]}"
     )
 
 

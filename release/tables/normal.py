@@ -27,19 +27,26 @@ _FLOATS = {"float", "double"}
 _TEXTS = {"varchar", "enum"}
 # A decimal's text is exact, and the engine's own cast may give the number beside it.
 _WRITTEN = _TEXTS | {"decimal"}
+_TIMES = {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"}
+_ZONED = "timestamp with time zone"
+_NUMBERS = _INTEGERS | _FLOATS | {"decimal"}
 
 ENGINE_TYPES: dict[ColumnType, set[str]] = {
-    ColumnType.STRING: _TEXTS,
-    ColumnType.INTEGER: _INTEGERS,
-    ColumnType.NUMBER: _INTEGERS | _FLOATS | {"decimal"},
-    ColumnType.DATE: {"date"},
-    ColumnType.TIMESTAMP: {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"},
+    ColumnType.STRING: _TEXTS | {"uuid"},
+    ColumnType.INTEGER: _NUMBERS,
+    ColumnType.NUMBER: _NUMBERS,
+    ColumnType.DATE: _TIMES | {"date"},
+    ColumnType.TIMESTAMP: _TIMES | {_ZONED},
     ColumnType.BOOLEAN: {"boolean"},
 }
 """The engine's types that a table of a DuckDB file may have for a declared type."""
 
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?Z?"
+_TIME = r"([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+_AHEAD = rf"[ \t]*{_DAY}[ T]{_TIME} ?[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?[ \t]*"
+"""The texts of a time with its offset from UTC."""
+
+_MIDNIGHT = r"00:00(:00(\.0{1,9})?)?"
 _FORMS = {
     # Without U+FFFD, which stands where somebody has replaced what was not UTF-8.
     ColumnType.STRING: r"[\x00-\x{D7FF}\x{E000}-\x{FFFC}\x{FFFE}-\x{10FFFF}]+",
@@ -47,10 +54,12 @@ _FORMS = {
     ColumnType.NUMBER: (
         r"(?i)[ \t]*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)[ \t]*"
     ),
-    ColumnType.DATE: rf"[ \t]*{_DAY}[ \t]*",
-    ColumnType.TIMESTAMP: rf"[ \t]*{_DAY}([ T]{_TIME})?[ \t]*",
+    ColumnType.DATE: rf"[ \t]*{_DAY}([ T]{_MIDNIGHT})?[ \t]*",
+    ColumnType.TIMESTAMP: rf"[ \t]*{_DAY}([ T]{_TIME}Z?)?[ \t]*",
 }
 """The texts that have a value of a declared type."""
+
+_YEARS = "TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
 
 _TRUE = r"(?i)[ \t]*(true|t|yes|y|1)[ \t]*"
 _FALSE = r"(?i)[ \t]*(false|f|no|n|0)[ \t]*"
@@ -124,12 +133,12 @@ def _numbers(stored: Mapping[str, str]) -> list[str]:
 
 
 def _plain(name: str, stored: str) -> str:
-    return f"CAST({name} AS VARCHAR)" if stored in {"enum", "decimal"} else name
+    return f"CAST({name} AS VARCHAR)" if stored in {"enum", "decimal", "uuid"} else name
 
 
 def _short(column: str, stored: str, kind: ColumnType) -> str:
     """A second column with the value of most texts of integers, so that it is read once."""
-    if stored not in _TEXTS or kind is not ColumnType.INTEGER:
+    if stored not in _WRITTEN or kind is not ColumnType.INTEGER:
         return ""
     name = identifier(column)
     return f", TRY_CAST({_plain(name, stored)} AS BIGINT) AS {identifier(f'#{column}')}"
@@ -161,16 +170,16 @@ def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: boo
     if stored in _WRITTEN:
         return _of_text(column, types, kind, is_unit)
     if kind is ColumnType.INTEGER:
-        return _of_number(name, stored, is_unit)
+        read = _of_float if stored in _FLOATS else _of_number
+        return read(name, stored, is_unit)
     if kind is ColumnType.NUMBER:
         # Plus zero, because -0.0 equals 0.0 but has another text and another hash.
         number = f"CAST({name} AS DOUBLE) + 0.0"
         return f"CASE WHEN NOT isnan({number}) THEN {number} END"
-    if stored == "date":
-        return f"CASE WHEN {name} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {name} END"
-    if kind in {ColumnType.TIMESTAMP, ColumnType.DATE}:
-        return f"CAST({_of_time(name, stored)} AS {kind.value.upper()})"
-    return name
+    if kind is ColumnType.DATE:
+        return _of_day(name, stored)
+    # What is left is a Boolean, or an identifier of 128 bits.
+    return _of_time(name, stored) if kind is ColumnType.TIMESTAMP else _plain(name, stored)
 
 
 def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
@@ -196,8 +205,25 @@ def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: b
         return f"CASE WHEN {has_form} THEN TRY_CAST({plain} AS DOUBLE) + 0.0 END"
     # To the engine the year 0000 is one before Christ.
     in_years = f"NOT contains({text}, '0000-')"
-    cast = f"TRY_CAST({plain} AS {kind.value.upper()})"
-    return f"CASE WHEN {has_form} THEN CASE WHEN {in_years} THEN {cast} END END"
+    if kind is ColumnType.DATE:
+        day = f"TRY_CAST(left({plain}, 10) AS DATE)"
+        return f"CASE WHEN {has_form} THEN CASE WHEN {in_years} THEN {day} END END"
+    local = f"CASE WHEN {in_years} THEN TRY_CAST({plain} AS TIMESTAMP) END"
+    is_ahead = f"regexp_full_match({text}, {literal(_AHEAD)})"
+    return f"CASE WHEN {has_form} THEN {local} WHEN {is_ahead} THEN {_instant(plain)} END"
+
+
+def _instant(text: str) -> str:
+    """A text of a time with its offset, in UTC."""
+    offset = r"[+-][0-9]{2}(:?[0-9]{2})?$"
+    # The engine passes over an offset.
+    local = f"TRY_CAST(trim(regexp_replace({text}, '{offset}', '')) AS TIMESTAMP)"
+    ahead = f"regexp_extract({text}, '{offset}')"
+    hours = f"TRY_CAST(substr({ahead}, 2, 2) AS BIGINT)"
+    minutes = f"coalesce(TRY_CAST(right(substr({ahead}, 4), 2) AS BIGINT), 0)"
+    sign = f"CASE left({ahead}, 1) WHEN '-' THEN -1 ELSE 1 END"
+    instant = f"{local} - to_minutes({sign} * (60 * {hours} + {minutes}))"
+    return f"CASE WHEN {instant} BETWEEN {_YEARS} THEN {instant} END"
 
 
 def _of_digits(text: str, is_unit: bool) -> str:
@@ -229,8 +255,34 @@ def _of_number(name: str, stored: str, is_unit: bool) -> str:
     return f"CASE WHEN {name} IS NOT NULL THEN CAST({least} AS BIGINT) END"
 
 
+def _of_float(name: str, stored: str, is_unit: bool) -> str:
+    """A stored float as an integer; one that is not whole is missing."""
+    # As a DOUBLE, because a float of the limit is another number.
+    number = f"CAST({name} AS DOUBLE)"
+    is_whole = f"{number} = trunc({number}) AND isfinite({number})"
+    if is_unit:
+        # From there on neighboring integers are one float, and two units would count as one.
+        first_lost = 2**24 if stored == "float" else 2**53
+        is_whole += f" AND abs({number}) < {first_lost}"
+    # Far beyond the bounds of every integer, so that clamping gives the same.
+    near = f"CAST(greatest(least({number}, {2**53}), {-(2**53)}) AS BIGINT)"
+    return f"CASE WHEN {is_whole} THEN {near if is_unit else _clamped(near)} END"
+
+
+def _of_day(name: str, stored: str) -> str:
+    """A stored date, or a stored time that is a midnight."""
+    if stored == "date":
+        return f"CASE WHEN {name} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {name} END"
+    time = _of_time(name, stored)
+    return f"CASE WHEN {time} = date_trunc('day', {time}) THEN CAST({time} AS DATE) END"
+
+
 def _of_time(name: str, stored: str) -> str:
-    """A stored time in microseconds, rounded down."""
+    """A stored time in microseconds, rounded down; one of a zone in UTC."""
+    if stored == _ZONED:
+        instant = f"make_timestamp(epoch_us({name}))"
+        inside = f"CASE WHEN {instant} BETWEEN {_YEARS} THEN {instant} END"
+        return f"CASE WHEN isfinite({name}) THEN {inside} END"
     if stored == "timestamp_ns":
         ticks = f"epoch_ns({name})"
         # The division rounds to zero, and a cast to the nearest.

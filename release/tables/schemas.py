@@ -85,10 +85,6 @@ def check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, w
         stored = schema.field(column).type
         if not fits(stored, kind):
             raise misfit(field, kind, where, str(stored))
-        if _is_unchecked_twice(stored):
-            raise SpecError(
-                field, f"{where} has {stored}; write it as plain text, or with int32 indices"
-            )
 
 
 def check_relation(
@@ -137,15 +133,6 @@ def misfit(field: str, kind: ColumnType, where: str, stored: str) -> SpecError:
     return SpecError(field, f"declared {kind.value}, but {where} has {stored}; correct the type")
 
 
-def _is_unchecked_twice(stored: pa.DataType) -> bool:
-    """Whether Arrow checks the texts of a dictionary while it reads it, and fails on one."""
-    return (
-        pa.types.is_dictionary(stored)
-        and not pa.types.is_int32(stored.index_type)
-        and (pa.types.is_string(stored.value_type) or pa.types.is_large_string(stored.value_type))
-    )
-
-
 def _check_width(field: str, where: str, columns: int) -> None:
     if columns > _MOST_COLUMNS:
         raise SpecError(
@@ -159,29 +146,41 @@ def fits(stored: pa.DataType, kind: ColumnType) -> bool:
     """Whether a column that is stored as this Arrow type may be declared as ``kind``."""
     if pa.types.is_dictionary(stored):
         stored = stored.value_type
-    numeric = pa.types.is_integer(stored) or pa.types.is_floating(stored)
+    # What a part of a table stores where it has no value at all.
+    if pa.types.is_null(stored):
+        return True
+    is_number = (
+        pa.types.is_integer(stored) or pa.types.is_floating(stored) or pa.types.is_decimal(stored)
+    )
     return {
-        ColumnType.STRING: pa.types.is_string(stored) or pa.types.is_large_string(stored),
-        ColumnType.INTEGER: pa.types.is_integer(stored),
-        ColumnType.DATE: pa.types.is_date(stored),
-        # With a time zone the engine would shift times by the setting of the session.
-        ColumnType.TIMESTAMP: pa.types.is_timestamp(stored) and stored.tz is None,
-        ColumnType.NUMBER: numeric or pa.types.is_decimal(stored),
+        ColumnType.STRING: _is_text(stored),
+        # Pandas makes floats of integers with missing values; what is not whole is missing.
+        ColumnType.INTEGER: is_number,
+        # A time has to be a midnight; one with a zone is none everywhere.
+        ColumnType.DATE: pa.types.is_date(stored) or _is_local_time(stored),
+        ColumnType.TIMESTAMP: pa.types.is_timestamp(stored),
+        ColumnType.NUMBER: is_number,
         ColumnType.BOOLEAN: pa.types.is_boolean(stored),
     }[kind] is True
 
 
 def type_of(stored: pa.DataType) -> ColumnType | None:
-    """The first type that a column which is stored as this Arrow type may be declared as."""
-    # Integers fit a number too, which comes after them.
+    """The type that a column which is stored as this Arrow type is best declared as."""
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    if pa.types.is_null(stored):
+        return None
+    is_whole = pa.types.is_decimal(stored) and stored.scale <= 0
+    if fits(stored, ColumnType.NUMBER) and not (pa.types.is_integer(stored) or is_whole):
+        return ColumnType.NUMBER
+    if pa.types.is_timestamp(stored):
+        return ColumnType.TIMESTAMP
     return next((kind for kind in ColumnType if fits(stored, kind)), None)
 
 
-def comparable_type(stored: pa.DataType) -> pa.DataType:
-    """A stored type, equal for all types that engines read alike."""
-    if pa.types.is_dictionary(stored):
-        stored = stored.value_type
-    if pa.types.is_large_string(stored):
-        return pa.string()
-    # Integers are widened, and clamped afterwards.
-    return pa.int64() if pa.types.is_signed_integer(stored) else stored
+def _is_text(stored: pa.DataType) -> bool:
+    return bool(pa.types.is_string(stored)) or bool(pa.types.is_large_string(stored))
+
+
+def _is_local_time(stored: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(stored)) and stored.tz is None

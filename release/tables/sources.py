@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeAlias
 
 from release.errors import DataError, SpecError
@@ -28,6 +28,14 @@ from release.tables.formats.sqlite import Sqlite, is_sqlite
 
 FORMATS: tuple[Format, ...] = (Parquet(), Csv())
 """The formats of files, of which a table may have many."""
+
+_UNREAD = {
+    **dict.fromkeys((".xls", ".xlsx", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "write it as Parquet or CSV"),
+    **dict.fromkeys((".feather", ".arrow", ".orc", ".avro"), "write it as Parquet"),
+    **dict.fromkeys((".sav", ".dta", ".sas7bdat", ".rds", ".rdata"), "write it as Parquet or CSV"),
+}
+"""Endings of tables that people have and no format reads, and what to do with them."""
 
 DATABASES: tuple[Format, ...] = (DuckDbFile(), Sqlite())
 """The formats of one file with many tables."""
@@ -47,9 +55,11 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         return _find_in_store(table, field)
     path = spec_file.folder / table.path
     if set("*?[") & set(table.path):
-        files = sorted(filter(Path.is_file, _glob(path)))
+        files = [file for file in _glob(path) if _is_data(file, path.parts)]
+        files = sorted(filter(Path.is_file, files))
     elif path.is_dir():
-        files = sorted(filter(Path.is_file, path.rglob("*.parquet")))
+        files = [file for file in path.rglob("*") if _is_data(file, path.parts)]
+        files = _of_a_folder(sorted(filter(Path.is_file, files)))
     else:
         files = [path] if path.is_file() else []
     if not files:
@@ -65,12 +75,33 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         return Source((path.resolve(),), kind, path.parent.resolve())
     format_ = _format_of(files)
     if format_ is None:
-        raise SpecError(field, "the files must all be .parquet or all .csv")
+        raise SpecError(field, _unread(files))
     resolved = tuple(map(Path.resolve, files))
     if not path.is_dir():
         return Source(resolved, format_, path.parent)
     root = path.resolve()
     return Source(resolved, format_, root, _partitions(field, root, resolved))
+
+
+def _of_a_folder(files: Sequence[Path]) -> list[Path]:
+    """The files of a folder in the first of the formats that it has: notes may lie beside them."""
+    for kind in FORMATS:
+        own = [file for file in files if file.suffix.lower() in kind.endings]
+        if own:
+            return own
+    return []
+
+
+def _is_data(file: PurePath, named: Sequence[str]) -> bool:
+    """Whether a file is one of a table; ``named`` are the parts of the path that the spec names.
+
+    Writers mark what is none by its name: what is unfinished, checksums, what a killed job left.
+    """
+    for part in file.parent.parts:
+        if part.startswith((".", "_")) and "=" not in part and part not in named:
+            return False
+    # A pattern such as _part*.csv means what begins like that.
+    return not file.name.startswith((".", "_")) or file.name[0] == named[-1][:1]
 
 
 def _format_of(files: Sequence[Path]) -> Format | None:
@@ -80,6 +111,15 @@ def _format_of(files: Sequence[Path]) -> Format | None:
         if endings <= kind.endings:
             return kind
     return None
+
+
+def _unread(files: Sequence[Path]) -> str:
+    """Why no format reads these files, and the way out."""
+    for file in files:
+        remedy = _UNREAD.get(file.suffix.lower())
+        if remedy is not None:
+            return f"{file.suffix} files are not read; {remedy}"
+    return "the files must all be .parquet or all .csv"
 
 
 def find_sources(spec_file: SpecFile) -> dict[str, Source]:
@@ -127,7 +167,9 @@ def _find_in_store(table: Table, field: str) -> Source:
         matches = _matching(pattern).fullmatch
         files = [file for file in files if matches(str(file.relative_to(root)))]
     elif not is_file:
-        files = [file for file in files if file.suffix.lower() == ".parquet"]
+        files = _of_a_folder(files)
+    if not is_file:
+        files = [file for file in files if _is_data(file, (*root.parts, *pattern.split("/")))]
     if not files:
         raise SpecError(field, f"no file {table.path!r} in the store; correct the path")
     format_ = _format_of(files)

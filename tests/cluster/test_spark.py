@@ -46,7 +46,7 @@ from release.queries.profiles import PROFILES, merged
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.tables.duckdb import Engine
-from release.tables.formats.parquet import dataset_of
+from release.tables.formats.parquet import datasets_of
 from release.tables.sources import find_sources
 from release.verification.verifier import verify
 from tests.answers import answer, load
@@ -67,7 +67,7 @@ def of_buckets(
     fragments = [
         Fragment(name, number, group)
         for name, source in sources.items()
-        for number, groups in enumerate(rows_by_group(dataset_of(name, spec.tables[name], source)))
+        for number, groups in enumerate(rows_by_group(datasets_of(name, spec.tables[name], source)))
         for group in range(len(groups))
     ]
     shuffled = defaultdict(list)

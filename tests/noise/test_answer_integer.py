@@ -76,7 +76,7 @@ OPTIMA = [
 def test_the_optimum_is_proved(answers: int, epsilon: str, delta: str, known: float) -> None:
     """Eight steps, ε = 1, δ = 0.3: the pure channel loses 1.302. HiGHS found the others too."""
     problem = squared(answers, epsilon, delta)
-    made = probabilistic_channel(problem)
+    made = probabilistic_channel(problem, 375_000_000, 150_000_000)
     assert float(made.objective) == pytest.approx(known, rel=2e-5)
     assert is_proved(made)
     assert made.notes == ()
@@ -150,7 +150,7 @@ def problems(draw: st.DrawFn, least: int = 2, most: int = 5) -> ChannelProblem:
 @given(problems(2, 2))
 @settings(max_examples=60, deadline=None)
 def test_no_choice_of_cells_is_better_for_two_answers(problem: ChannelProblem) -> None:
-    made = probabilistic_channel(problem)
+    made = probabilistic_channel(problem, 375_000_000, 150_000_000)
     assert is_proved(made)
     assert float(made.objective) == pytest.approx(by_every_choice(problem), rel=1e-6, abs=1e-7)
 
@@ -160,7 +160,7 @@ def test_no_choice_of_cells_is_better_for_three_answers(*, worst: bool) -> None:
     """729 linear programs."""
     weights = (Fraction(1, 2), Fraction(1, 6), Fraction(1, 3))
     problem = replace(squared(3, "0.5", "0.2"), prior=None if worst else weights)
-    made = probabilistic_channel(problem)
+    made = probabilistic_channel(problem, 375_000_000, 150_000_000)
     assert is_proved(made)
     assert float(made.objective) == pytest.approx(by_every_choice(problem), rel=1e-6)
 
@@ -168,7 +168,7 @@ def test_no_choice_of_cells_is_better_for_three_answers(*, worst: bool) -> None:
 @given(problems())
 @settings(max_examples=40, deadline=None, phases=[Phase.generate])
 def test_channels_keep_their_promise_and_bounds_hold(problem: ChannelProblem) -> None:
-    made = probabilistic_channel(problem)
+    made = probabilistic_channel(problem, 375_000_000, 150_000_000)
     delta = problem.guarantee.delta
     for ratio in (
         exp_below_any_verifier(problem.guarantee.epsilon),
@@ -206,7 +206,7 @@ def test_bounds_from_blocks_hold(steps: tuple[int, ...], delta: str) -> None:
 def test_mirrored_answers_lose_as_much() -> None:
     prior = tuple(Fraction(weight, 12) for weight in (1, 5, 2, 1, 3))
     problem = replace(squared(5, "0.5", "0.1"), prior=prior)
-    made = probabilistic_channel(problem)
+    made = probabilistic_channel(problem, 375_000_000, 150_000_000)
     mirrored = probabilistic_channel(replace(problem, prior=prior[::-1]))
     assert float(made.objective) == pytest.approx(float(mirrored.objective), rel=1e-6)
 

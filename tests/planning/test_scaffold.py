@@ -48,7 +48,7 @@ TYPES = {
     pa.float64(): "number",
     pa.decimal128(10, 2): "number",
     pa.bool_(): "boolean",
-    pa.timestamp("us", "Europe/London"): None,
+    pa.timestamp("us", "Europe/London"): "timestamp",
     pa.binary(): None,
     pa.list_(pa.int64()): None,
     pa.struct([("secret\nname", pa.int64())]): None,

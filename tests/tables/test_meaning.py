@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import random
 import re
@@ -11,6 +12,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +32,14 @@ from release.spec.load import SpecFile
 from release.street import run_release
 from release.tables import lines
 from release.tables.duckdb import Tables
-from release.tables.formats.parquet import dataset_of
+from release.tables.formats.parquet import datasets_of
 from release.tables.frames import with_frames
 from release.tables.sources import find_sources
 from tests.small import Small, query
 
 LARGEST = 2**31 - 1
 DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12)
+AT_TEN = NOON.replace(hour=10)
 LAST = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
 INFINITE = float("inf")
 
@@ -85,12 +88,17 @@ TEXTS: dict[str, list[tuple[bytes, Any]]] = {
         (b"2024-02-29", DAY), (b" 2024-02-29", DAY), (b"2023-02-29", None), (b"2024-2-29", None),
         (b"0000-01-01", None), (b"9999-12-31", LAST.date()), (b"10000-01-01", None),
         (b"infinity", None), (b"29.02.2024", None), (b"2024-02-29 12:00", None), (b"\xff", None),
+        (b"2024-02-29 00:00:00", DAY), (b"2024-02-29T00:00", DAY), (b"2024-02-29 00:00:01", None),
+        (b"2023-02-29 00:00:00", None),
     ],
     "timestamp": [
         (b"2024-02-29T12:00", NOON), (b"2024-02-29 12:00:00Z", NOON), (b"2024-02-29 24:00", None),
-        (b"9999-12-31 23:59:59.999999999", LAST), (b"2024-02-29 12:00:00+02", None),
+        (b"9999-12-31 23:59:59.999999999", LAST), (b"2024-02-29 12:00:00+02", AT_TEN),
         (b"2023-02-29 12:00", None), (b"0000-12-31 12:00", None), (b"now", None), (b"\xff", None),
         (b"2024-02-29", datetime.datetime(2024, 2, 29)), (b"infinity", None),
+        (b"2024-02-29T15:30:00.000+05:30", AT_TEN), (b"2024-02-29 05:00 -0500", AT_TEN),
+        (b"0001-01-01 00:00:00+01:00", None), (b"9999-12-31 23:59:00-00:01", None),
+        (b"2024-02-29 12:00+25:00", None), (b"2024-02-29+02:00", None),
     ],
     "boolean": [
         (b"true", True), (b"No", False), (b" 1 ", True), (b"f", False), (b"2", None),
@@ -158,7 +166,7 @@ def split(spec_file: SpecFile, buckets: int = 3) -> Counter[tuple[Any, ...]]:
     """The rows that Spark's tasks send to the buckets."""
     sources = find_sources(spec_file)
     table, source = spec_file.spec.tables["rows"], sources["rows"]
-    groups = enumerate(rows_by_group(dataset_of("rows", table, source)))
+    groups = enumerate(rows_by_group(datasets_of("rows", table, source)))
     parts = [Fragment("rows", n, group) for n, own in groups for group in range(len(own))]
     rows: Counter[tuple[Any, ...]] = Counter()
     bucket_of: dict[Any, int] = {}
@@ -308,11 +316,74 @@ def test_times_of_older_systems_are_read_in_full(tmp_path: Path) -> None:
     }
 
 
-def test_a_dictionary_that_arrow_would_check_is_refused_by_its_type(tmp_path: Path) -> None:
-    column = pa.array(["a"]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
-    pq.write_table(pa.table({"unit": column}), tmp_path / "rows.parquet")
-    with pytest.raises(SpecError, match=r"tables\.rows\.columns\.unit: .* write it as plain text"):
-        Tables(spec_over(tmp_path, "rows.parquet", {"unit": "string"}))
+@pytest.mark.parametrize("codes", [pa.int8(), pa.int32(), pa.uint32()])
+def test_categories_are_read_whatever_their_codes_and_texts_are(
+    codes: pa.DataType, tmp_path: Path
+) -> None:
+    """Arrow itself fails on a text that is not UTF-8 under codes of 8 bits."""
+    places = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], codes), raw([b"a", b"\xff"]))
+    pq.write_table(pa.table({"unit": ["1", "2", "3"], "x": places}), tmp_path / "rows.parquet")
+    spec_file = spec_over(tmp_path, "rows.parquet", {"unit": "string", "x": "string"})
+    assert rows_of(spec_file) == Counter([("1", "a"), ("2", None), ("3", None)])
+
+
+def test_parts_are_each_read_under_their_own_types(tmp_path: Path) -> None:
+    """Daily files of pandas: whole numbers, numbers with a gap, and no value at all."""
+    places = pa.array(["a"]).dictionary_encode()
+    days = [
+        {
+            "unit": ["1"],
+            "wh": pa.array([7]),
+            "at": pa.array([NOON], pa.timestamp("us")),
+            "x": ["a"],
+        },
+        {"unit": ["2"], "wh": [2.0], "at": pa.array([NOON], pa.timestamp("ns")), "x": places},
+        {"unit": ["3"], "wh": [2.5], "at": pa.array([2**60], pa.timestamp("ms")), "x": ["b"]},
+        {"unit": ["4"], "wh": pa.nulls(1), "at": pa.nulls(1), "x": pa.nulls(1)},
+        {"unit": ["5"], "wh": [Decimal(9)], "at": pa.array([NOON], pa.timestamp("us", "UTC"))},
+    ]
+    days[-1]["x"] = pa.array(["b"], pa.large_string())
+    (tmp_path / "rows").mkdir()
+    for number, columns in enumerate(days):
+        pq.write_table(pa.table(columns), tmp_path / "rows" / f"{number}.parquet")
+    kinds = {"unit": "string", "wh": "integer", "at": "timestamp", "x": "string"}
+    expected = [
+        (NOON, "1", 7, "a"),
+        (NOON, "2", 2, "a"),
+        (None, "3", None, "b"),
+        (None, "4", None, None),
+        (NOON, "5", 9, "b"),
+    ]
+    spec_file = spec_over(tmp_path, "rows", kinds)
+    assert rows_of(spec_file) == Counter(expected)
+    with Tables(spec_file) as tables:
+        aside = tables.set_aside("rows")
+    assert aside["not a integer", "wh"] == 1
+    assert aside["not a timestamp", "at"] == 1
+
+
+def test_whole_floats_are_integers_and_no_two_units_are_one(tmp_path: Path) -> None:
+    values = [7.0, -3.0, 2.5, math.nan, math.inf, 1e300, 2.0**53 - 1, 2.0**53]
+    table = pa.table({"unit": values, "x": values})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    spec_file = spec_over(tmp_path, "rows.parquet", {"unit": "integer", "x": "integer"})
+    # Beyond 2⁵³ neighboring integers are one float.
+    expected = [(7, 7), (-3, -3), (2**53 - 1, LARGEST)]
+    assert rows_of(spec_file) == Counter(expected)
+
+
+def test_hidden_and_unfinished_files_are_no_data(tmp_path: Path) -> None:
+    for name in ("a.parquet", "_temporary/0/b.parquet", ".c.parquet", "day=_1/d.parquet"):
+        path = tmp_path / "rows" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"unit": [name]}), path)
+    spec_file = spec_over(tmp_path, "rows/**/*.parquet", {"unit": "string"})
+    assert rows_of(spec_file) == Counter([("a.parquet",), ("day=_1/d.parquet",)])
+    (tmp_path / "rows/day=_1/d.parquet").unlink()
+    assert rows_of(spec_over(tmp_path, "rows", {"unit": "string"})) == Counter([("a.parquet",)])
+    # Whoever names a file means it.
+    named = spec_over(tmp_path, "rows/.c.parquet", {"unit": "string"})
+    assert rows_of(named) == Counter([(".c.parquet",)])
 
 
 # Bytes that mean something in CSV, and some that do not.

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ from release.spec.query import Query
 from release.tables.columns import number_column
 from release.tables.duckdb import Engine, Tables, given_table, wide_table, without_core_files
 from release.tables.formats.base import Source
-from release.tables.formats.parquet import Parquet, dataset_of
+from release.tables.formats.parquet import Parquet, datasets_of
 from release.tables.formats.postgresql import PostgreSql
 from release.tables.normal import normal_sql
 from release.tables.schemas import ARROW_TYPES
@@ -204,8 +204,8 @@ class SparkTables:
         fragments: list[Fragment] = []
         rows = 0
         for name, source in sources.items():
-            dataset = dataset_of(name, spec_file.spec.tables[name], source)
-            for number, counts in enumerate(rows_by_group(dataset)):
+            datasets = datasets_of(name, spec_file.spec.tables[name], source)
+            for number, counts in enumerate(rows_by_group(datasets)):
                 fragments += map(partial(Fragment, name, number), range(len(counts)))
                 rows += sum(counts)
         parallel = self._context.defaultParallelism
@@ -308,17 +308,19 @@ def schema_of(table: Table) -> pa.Schema:
     return pa.schema([(column, ARROW_TYPES[kind]) for column, kind in table.columns.items()])
 
 
-def rows_by_group(dataset: ds.Dataset) -> Iterator[list[int]]:
+def rows_by_group(datasets: Sequence[ds.Dataset]) -> Iterator[list[int]]:
     """The rows of each row group of each file."""
-    for fragment in dataset.get_fragments():
-        yield [group.num_rows for group in fragment.row_groups]
+    for dataset in datasets:
+        for fragment in dataset.get_fragments():
+            yield [group.num_rows for group in fragment.row_groups]
 
 
-def _group(dataset: ds.Dataset, number: int, group: int) -> Iterator[pa.Table]:
+def _group(datasets: Sequence[ds.Dataset], number: int, group: int) -> Iterator[pa.Table]:
     """One row group of one file, in batches of values as they are stored."""
-    fragment = list(dataset.get_fragments())[number]
+    files = [(file, dataset.schema) for dataset in datasets for file in dataset.get_fragments()]
+    fragment, schema = files[number]
     rows = fragment.subset(row_group_ids=[group])
-    for batch in rows.to_batches(schema=dataset.schema, batch_size=_BATCH_ROWS):
+    for batch in rows.to_batches(schema=schema, batch_size=_BATCH_ROWS):
         yield pa.Table.from_batches([batch])
 
 
@@ -327,7 +329,7 @@ def split_rows(
 ) -> Iterator[tuple[int, tuple[str, bytes]]]:
     """The normal rows of some fragments, by bucket; those without a unit are left out."""
     tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
-    opened: dict[str, ds.Dataset] = {}
+    opened: dict[str, list[ds.Dataset]] = {}
     # A hash of the unit as text: equal units of two tables may be declared as different types.
     bucket = f"(hash(CAST({identifier(unit)} AS VARCHAR)) % {buckets})::INTEGER"
     with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
@@ -336,7 +338,7 @@ def split_rows(
         for fragment in fragments:
             name = fragment.table
             if name not in opened:
-                opened[name] = dataset_of(name, tables[name], sources[name])
+                opened[name] = datasets_of(name, tables[name], sources[name])
             schema = schema_of(tables[name])
             for rows in _group(opened[name], fragment.number, fragment.group):
                 connection.register("#rows", rows)

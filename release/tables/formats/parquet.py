@@ -9,6 +9,7 @@ schemas alone. The names of partitions' folders are values too, and are read as 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,11 +21,11 @@ from urllib.parse import unquote_to_bytes
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from release.errors import DataError, SpecError
+from release.errors import DataError
 from release.spec.declarations import ColumnType, Table
 from release.tables.columns import ascii_of, number_of, stored_strings, text_column
 from release.tables.formats.base import Format, Source
-from release.tables.schemas import check_schema, comparable_type
+from release.tables.schemas import ARROW_TYPES, check_schema
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
 _OLD_TIMES = "us"
+_CODED = pa.dictionary(pa.int32(), pa.string())
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -58,10 +60,12 @@ class Parquet(Format):
         return read_parquet(name, table, source)
 
 
-def dataset_of(name: str, table: Table, source: Source, coded: Collection[str] = ()) -> ds.Dataset:
+def datasets_of(
+    name: str, table: Table, source: Source, coded: Collection[str] = ()
+) -> list[ds.Dataset]:
     """The declared columns of the Parquet files of a source, read lazily.
 
-    Texts ``coded`` may come with a dictionary, as :func:`parquet_dataset` has it.
+    As :func:`parquet_datasets` has it, with texts ``coded`` that may come with a dictionary.
 
     Raises:
         DataError: a file is not readable.
@@ -69,7 +73,7 @@ def dataset_of(name: str, table: Table, source: Source, coded: Collection[str] =
     files: dict[Path, dict[str, str]] = {file: {} for file in source.files}
     if source.partitions:
         files = {file: partition_values(file.relative_to(source.root)) for file in source.files}
-    return parquet_dataset(name, list(table.columns), files, source.filesystem, coded)
+    return parquet_datasets(name, table.columns, files, source.filesystem, coded)
 
 
 def read_parquet(
@@ -80,6 +84,8 @@ def read_parquet(
     read: Collection[str] | None = None,
 ) -> Iterator[pa.RecordBatchReader]:
     """The declared columns of Parquet files, with :func:`ascii_of` the texts. Confidential.
+
+    One reader for the files of each dataset, as :func:`parquet_datasets` has them.
 
     Strings of which ``keys`` has the key set come with :func:`number_of` too. If columns to be
     ``read`` are named, the others are left out, but for those numbers.
@@ -93,20 +99,20 @@ def read_parquet(
 
     # The engine never sees a dictionary: its texts would not have the meaning of others.
     coded = [column for column in keys or {} if read is not None and column not in read]
-    dataset = dataset_of(name, table, source, coded)
-    wanted = [column for column in dataset.schema.names if read is None or column in read]
-    columns = {column: ds.field(column) for column in wanted}
-    for column in stored_strings(dataset.schema, table.columns):
-        if column in wanted:
-            columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
-    for column, texts in (keys or {}).items():
-        columns[number_of(column)] = pc.index_in(ds.field(column), value_set=text_column(texts))
-    # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
-    ahead = max(2, min(_MOST_AHEAD, pa.cpu_count()))
-    scanner = dataset.scanner(
-        columns=columns, batch_readahead=ahead, fragment_readahead=max(1, ahead // 4)
-    )
-    yield scanner.to_reader()
+    for dataset in datasets_of(name, table, source, coded):
+        wanted = [column for column in dataset.schema.names if read is None or column in read]
+        columns = {column: ds.field(column) for column in wanted}
+        for column in stored_strings(dataset.schema, table.columns):
+            if column in wanted:
+                columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
+        for column, texts in (keys or {}).items():
+            columns[number_of(column)] = pc.index_in(ds.field(column), value_set=text_column(texts))
+        # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
+        ahead = max(2, min(_MOST_AHEAD, pa.cpu_count()))
+        scanner = dataset.scanner(
+            columns=columns, batch_readahead=ahead, fragment_readahead=max(1, ahead // 4)
+        )
+        yield scanner.to_reader()
 
 
 def check_parquet(
@@ -115,20 +121,14 @@ def check_parquet(
     files: Sequence[Path],
     filesystem: FileSystem | None = None,
 ) -> None:
-    """Check that every file of a table has all columns, in one type that fits.
+    """Check that every file of a table has all columns, each in a type that fits.
 
     Raises:
         SpecError: a column is missing, ambiguous or of another type.
         DataError: a file is not readable.
     """
-    first: dict[str, pa.DataType] = {}
     for file, (_, schema) in zip(files, _footers(name, files, filesystem), strict=True):
         check_schema(name, columns, schema, file.name)
-        for column in columns:
-            kind = comparable_type(schema.field(column).type)
-            if first.setdefault(column, kind) != kind:
-                problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
-                raise SpecError(f"tables.{name}.columns.{column}", problem)
 
 
 def _footers(
@@ -149,35 +149,68 @@ def _footers(
             ) from error
 
 
-def parquet_dataset(
+def parquet_datasets(
     name: str,
-    columns: Sequence[str],
+    columns: Mapping[str, ColumnType],
     files: Mapping[Path, Mapping[str, str]],
     filesystem: FileSystem | None = None,
     coded: Collection[str] = (),
-) -> ds.Dataset:
+) -> list[ds.Dataset]:
     """The columns of files that :func:`check_parquet` accepts, read lazily.
 
-    ``files`` has the values of each file's partitions, as :func:`partition_values` tells them.
-    Texts ``coded`` come as codes with a dictionary where every file stores them so.
+    Files that store the columns alike are one dataset: what one part has as integers another has
+    as floats where a value is missing, and each is read under its own types. ``files`` has the
+    values of each file's partitions, as :func:`partition_values` tells them. Texts ``coded`` come
+    as codes with a dictionary where every file stores them so.
 
     Raises:
         DataError: a file is not readable.
     """
     import pyarrow.dataset as ds
-    from pyarrow.fs import LocalFileSystem
 
-    types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
     partitions = set().union(*files.values())
-    for metadata, schema in _footers(name, files, filesystem):
+    stored: dict[Path, dict[str, pa.DataType]] = {}
+    categories: set[str] = set()
+    for file, (metadata, schema) in zip(files, _footers(name, files, filesystem), strict=True):
         coded = [column for column in coded if _is_coded(column, metadata, schema)]
-        for column in columns:
-            stored = pa.string() if column in partitions else schema.field(column).type
-            types[column].add(_read_type(stored))
+        stored[file] = {}
+        for column, kind in columns.items():
+            own = pa.string() if column in partitions else schema.field(column).type
+            stored[file][column] = _read_type(own, kind)
+            if pa.types.is_dictionary(own) and pa.types.is_string(stored[file][column]):
+                categories.add(column)
+    alike: dict[tuple[pa.DataType, ...], list[Path]] = defaultdict(list)
+    for file, types in stored.items():
+        alike[tuple(map(_widened, types.values()))].append(file)
+    # Arrow checks the texts of a dictionary with codes of few bits, and fails on one that is not
+    # UTF-8. It does not check those of one that it makes itself.
     old_times = ds.ParquetReadOptions(
-        dictionary_columns=set(coded), coerce_int96_timestamp_unit=_OLD_TIMES
+        dictionary_columns={*coded, *categories}, coerce_int96_timestamp_unit=_OLD_TIMES
     )
     form = ds.ParquetFileFormat(read_options=old_times)
+    datasets = []
+    for own_files in alike.values():
+        fields = []
+        for column in columns:
+            kinds = {stored[file][column] for file in own_files}
+            # Files may store integers in different widths: the first file's would be too narrow.
+            read = kinds.pop() if len(kinds) == 1 else pa.int64()
+            fields.append((column, _CODED if column in coded else read))
+        values = {file: files[file] for file in own_files}
+        datasets.append(_dataset(values, pa.schema(fields), form, filesystem))
+    return datasets
+
+
+def _dataset(
+    files: Mapping[Path, Mapping[str, str]],
+    schema: pa.Schema,
+    form: ds.ParquetFileFormat,
+    filesystem: FileSystem | None,
+) -> ds.Dataset:
+    """Files that are read under one schema, with the values of their partitions."""
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
     system = filesystem or LocalFileSystem()
     fragments = []
     for file, values in files.items():
@@ -187,10 +220,7 @@ def parquet_dataset(
         # Arrow takes a file system beside a path alone.
         where = system if isinstance(source, str) else None
         fragments.append(form.make_fragment(source, where, partition_expression=partition))
-    # Files may store integers in different widths: the first file's would be too narrow.
-    types |= {column: {pa.dictionary(pa.int32(), pa.string())} for column in coded}
-    fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
-    return ds.FileSystemDataset(fragments, pa.schema(fields), form, system)
+    return ds.FileSystemDataset(fragments, schema, form, system)
 
 
 def _is_coded(column: str, metadata: pq.FileMetaData, schema: pa.Schema) -> bool:
@@ -232,13 +262,23 @@ def partition_values(file: PurePath) -> dict[str, str]:
     return values
 
 
-def _read_type(stored: pa.DataType) -> pa.DataType:
+def _read_type(stored: pa.DataType, kind: ColumnType) -> pa.DataType:
     """The type under which Arrow hands a column on, equal for stored types of one meaning."""
     if pa.types.is_dictionary(stored):
-        return _read_type(stored.value_type)
+        return _read_type(stored.value_type, kind)
+    if pa.types.is_null(stored):
+        return ARROW_TYPES[kind]
     if pa.types.is_large_string(stored):
         return pa.string()
     if pa.types.is_float16(stored):
         return pa.float32()
+    # A time of a zone is an instant, which is read in UTC.
+    if pa.types.is_timestamp(stored):
+        return pa.timestamp(stored.unit)
     # As text, because the engine has decimals of 38 digits at most.
     return pa.string() if pa.types.is_decimal(stored) else stored
+
+
+def _widened(read: pa.DataType) -> pa.DataType:
+    """A type, equal for all that are read under one: integers of all widths."""
+    return pa.int64() if pa.types.is_signed_integer(read) else read

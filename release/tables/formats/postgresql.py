@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from release.errors import DataError, SpecError, listed
 from release.records.files import make_folder, storage_errors
 from release.spec.declarations import ColumnType, Table
-from release.spec.expressions import identifier, literal
+from release.spec.expressions import identifier
 from release.tables.formats.base import Format, Incoming, Source
 from release.tables.formats.parquet import Parquet
 from release.tables.schemas import computed_column, computed_relation, misfit
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 _URI = re.compile(r"postgresql://(?P<server>[^/@?#]*)/(?P<database>[^/@?#]+)", re.ASCII)
 _DRIVER = "adbc_driver_postgresql"
 
-_INTEGERS = {"int2", "int4", "int8"}
+_NUMBERS = {"int2", "int4", "int8", "float4", "float8", "numeric"}
 _TEXTS = {"text", "varchar", "bpchar", "name", "uuid", "an enum"}
 _TYPES = {
     ColumnType.STRING: _TEXTS,
-    ColumnType.INTEGER: _INTEGERS,
-    ColumnType.NUMBER: _INTEGERS | {"float4", "float8", "numeric"},
-    ColumnType.DATE: {"date"},
-    ColumnType.TIMESTAMP: {"timestamp"},
+    ColumnType.INTEGER: _NUMBERS,
+    ColumnType.NUMBER: _NUMBERS,
+    ColumnType.DATE: {"date", "timestamp"},
+    ColumnType.TIMESTAMP: {"timestamp", "timestamptz"},
     ColumnType.BOOLEAN: {"bool"},
 }
 """The server's types that a column may have for a declared type."""
@@ -256,6 +256,10 @@ def _value(column: str, declared: ColumnType, stored: str) -> str:
     """An expression that fails for no value."""
     if declared is ColumnType.STRING:
         return f"{column}::text"
+    if stored == "numeric" and declared is ColumnType.INTEGER:
+        # NaN is larger than all numbers here.
+        is_whole = f"abs({column}) < {2**63} AND {column} = trunc({column})"
+        return f"CASE WHEN {is_whole} THEN {column}::int8 END"
     if stored == "numeric":
         return (
             f"CASE WHEN {column} = 'NaN' THEN NULL "
@@ -264,8 +268,10 @@ def _value(column: str, declared: ColumnType, stored: str) -> str:
             f"WHEN abs({column}) <= {_ZERO} THEN 0 ELSE {column}::float8 END"
         )
     if declared in (ColumnType.DATE, ColumnType.TIMESTAMP):
-        first, end = (f"{literal(day)}::{stored}" for day in ("0001-01-01", "10000-01-01"))
-        return f"CASE WHEN {column} >= {first} AND {column} < {end} THEN {column} END"
+        zone = "+00" if stored == "timestamptz" else ""
+        first, end = (f"'{day}{zone}'::{stored}" for day in ("0001-01-01", "10000-01-01"))
+        read = f"{column} AT TIME ZONE 'UTC'" if stored == "timestamptz" else column
+        return f"CASE WHEN {column} >= {first} AND {column} < {end} THEN {read} END"
     return column
 
 
