@@ -18,7 +18,7 @@ from release.exact.domain import JointDomain
 from release.exact.losses import WorstCaseLoss
 from release.exact.mechanism import BoundOf
 from release.exact.modular import Modular
-from release.exact.privacy import MAX_WORK
+from release.exact.privacy import MAX_WORK, Definition, Guarantee
 from release.noise.constraints import constraints_of
 from release.noise.design import GAP, Asked, Design
 from release.noise.published.fitted import fitted, is_closed_form, is_quick
@@ -104,18 +104,29 @@ class _Integer:
     """Noise on the integers, for answers in order."""
 
     def fits(self, name: str, question: Asked) -> bool:
-        return question.is_line and not question.is_probabilistic
+        return question.is_line
 
     def bounds(self, question: Asked) -> bool:
         return False
 
     def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
-        if not question.is_line or question.is_probabilistic:
+        if not question.is_line:
             raise DesignError(
-                "noise on the integers needs answers in order, the loss error_rate, absolute or "
-                "squared, and a pure or approximate guarantee"
+                "noise on the integers needs answers in order, and the loss error_rate, absolute "
+                "or squared"
             )
-        return in_proportion(question) or design_integer(question)
+        if not question.is_probabilistic:
+            return in_proportion(question) or design_integer(question)
+        # Clamping does not preserve a probabilistic δ; a pure guarantee implies it.
+        pure = Guarantee(Definition.PURE, question.guarantee.epsilon, Fraction(0))
+        made = design_integer(replace(question, guarantee=pure))
+        return replace(
+            made,
+            guarantee=question.guarantee,
+            lower_bound=Fraction(0),
+            multipliers=None,
+            notes=(*made.notes, FROM_PURE),
+        )
 
 
 class _Channel:

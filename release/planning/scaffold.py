@@ -136,12 +136,6 @@ def _stored(name: str, stored: pa.DataType) -> StoredColumn:
     kind = type_of(stored)
     if kind is not None:
         return StoredColumn(name, kind)
-    # A dictionary is a way of storing a column; its type is that of its values.
-    plain = stored.value_type if pa.types.is_dictionary(stored) else stored
-    if pa.types.is_timestamp(plain):
-        return StoredColumn(
-            name, None, "its times have a time zone; store them in one zone, without it"
-        )
     # A type of nested fields names them all, so its text may be of any length.
     text = scalar(str(stored)[:_SHOWN])
     return StoredColumn(

@@ -101,7 +101,10 @@ def test_a_pinned_mechanism_is_taken_and_checked(tmp_path: Path) -> None:
             "queries[0].mechanism: 'channel' needs",
         ),
         ({"mechanism": "gaussian_clamped"}, "queries[0].mechanism: 'gaussian_clamped' needs delta"),
-        ({"mechanism": "laplace"}, "queries[0].mechanism: found 'laplace'; write"),
+        (
+            {"mechanism": "laplace"},
+            "queries[0].mechanism: found 'laplace'; in whole numbers it is 'geometric_clamped'",
+        ),
         (
             {"mechanism": "channel", "domain": {"ordered": {"min": 0, "max": 1000}}},
             "queries[0].mechanism: 'channel' needs",

@@ -210,7 +210,7 @@ def test_a_plan_says_over_what_the_loss_is_a_mean(
     ]
     path = Small(ROWS, queries, max_rows_per_unit=1).write(tmp_path)
     with pytest.raises(SystemExit, match="0"):
-        main(["plan", str(path)])
+        main(["-v", "plan", str(path)])
     told = capsys.readouterr().out
     assert "asked: the loss is a mean under the prior of the spec, the other means are not" in told
     assert "worst: the loss is that at the worst true answer" in told
