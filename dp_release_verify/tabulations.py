@@ -412,7 +412,9 @@ def check_follows(found: Tabulated) -> None:
     for table in found.estimates:
         right = False
         for source in sources:
-            is_finer = source.level >= table.level
+            # As many areas above as below: each has one of them, and they are the same.
+            is_same = len(shape.areas[source.level]) == len(shape.areas[table.level])
+            is_finer = source.level >= table.level or is_same
             right = right or (is_finer and _is_coarser(shape, table.margin, source.margin))
         at = f"{shape.levels[table.level]} {list(table.margin)}"
         refuse_unless(right, f"data ({shape.name})", at, "no measured table", "one that is as fine")

@@ -27,9 +27,12 @@ from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.job import Options
 from release.noise.design import GAIN, Asked
+from release.noise.refusal import refusal
 from release.noise.select import choose, fitting
 from release.planning.plan import make_plan
 from release.queries.read import parse_spec, read_spec
+from release.spec.losses import loss_on
+from release.spec.query import Query
 from release.street import run_release
 from tests.cli.test_main import run
 from tests.conftest import PROJECT
@@ -315,3 +318,29 @@ def test_a_baseline_that_cannot_be_fitted_is_refused(name: str) -> None:
         assert name in str(error)
     else:
         assert made.objective >= 0
+
+
+@pytest.mark.parametrize("definition", list(Definition))
+@pytest.mark.parametrize("loss", [LossName.ERROR_RATE, LossName.ABSOLUTE])
+def test_more_epsilon_never_errs_more_and_is_never_refused(
+    loss: LossName, definition: Definition
+) -> None:
+    """Beyond some ε a channel is no program; then whole-number noise takes its place."""
+    domain = AnswerDomain(Topology.ORDERED, range(10))
+    moves = Sensitivity.on_line(10, range(1, 10))
+    delta = Fraction(0) if definition is Definition.PURE else Fraction(1, 200)
+    losses = []
+    for epsilon in (4, 8, 12, 14, 17, 19, 20):
+        guarantee = Guarantee(definition, Fraction(epsilon), delta)
+        made = choose(Asked(domain, moves, guarantee, loss_on(loss, domain), loss))
+        losses.append(made.objective)
+        asked = {"definition": definition.value, "epsilon": str(epsilon), "delta": str(delta)}
+        assert refusal(counted_in_order(asked), made) is None
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < Fraction(1, 10**6)
+
+
+def counted_in_order(guarantee: dict[str, str]) -> Query:
+    asked = query("count", sensitivity="global", domain={"ordered": {"min": 0, "max": 9}})
+    asked |= {"guarantee": guarantee}
+    return parse_spec(yaml.safe_dump(Small([], [asked]).plain()).encode()).queries[0]

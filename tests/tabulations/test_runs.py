@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def small(margin: list[str], count: str) -> Tabulated:
     if margin == []:
         tabulation["strategy"]["tables"] = tables
     return Tabulated(plain_spec([tabulation]), [], files)
+
+
+def test_areas_of_one_place_each_are_measured_above_and_published_below(tmp_path: Path) -> None:
+    """What is measured of a state is as fine as what is published of its only tract."""
+    case = small([], "5")
+    areas = {"tab.csv": [["state", "tract"], ["s1", "t1"], ["s2", "t3"]]}
+    case = replace(case, files=areas)
+    tabulation = case.plain["tabulations"][0]
+    tabulation["publish"] = {"state": [[], ["race"]], "tract": [[], ["any"]]}
+    tabulation["strategy"] = {"tables": [{"level": "state", "margin": ["race"], "share": "1"}]}
+    tabulation["constraints"] = []
+    public = run_release(case.write(tmp_path), tmp_path / "out").public
+    assert check_published(case, public) > 0
 
 
 def test_a_strategy_names_each_table_once(tmp_path: Path) -> None:
