@@ -175,6 +175,5 @@ class Design(Generic[AnyMechanism]):
 
         True of a mechanism of which no optimality is claimed.
         """
-        # One error in a million answers counts as none: a loss near 0 would never be near, and
-        # beyond ε = 18 the rounding of masses decides which of two mechanisms is the better one.
-        return self.is_named or self.gap <= max(gap * self.bounded_loss, self.loss.least / 10**6)
+        # A billionth of the cheapest error counts as none, or a loss near 0 would never be near.
+        return self.is_named or self.gap <= max(gap * self.bounded_loss, self.loss.least / 10**9)

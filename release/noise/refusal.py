@@ -16,6 +16,10 @@ Made: TypeAlias = AnyDesign | StatisticDesign
 """A mechanism with its proved guarantee."""
 
 
+UNNOTICED = Fraction(1, 1000)
+"""Of the cheapest error, in the mean over many answers: what a better mechanism may save unproved."""
+
+
 def accepted(query: Query, design: Made, gap: Fraction) -> Made:
     """The mechanism, where a run publishes it.
 
@@ -50,6 +54,9 @@ def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
         )
     # Where no better use of a δ was found, a mechanism that needs none is charged none.
     if design.is_within(gap) or (_is_pure(design) and query.claimed.delta):
+        return None
+    # Nobody would notice the better one: at a large ε solvers prove no more than this.
+    if design.gap <= design.loss.least * UNNOTICED:
         return None
     share = format_up(design.gap / design.bounded_loss, 3)
     return (
