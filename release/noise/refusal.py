@@ -17,7 +17,7 @@ Made: TypeAlias = AnyDesign | StatisticDesign
 
 
 UNNOTICED = Fraction(1, 1000)
-"""Of the cheapest error, in the mean over many answers: what a better mechanism may save unproved."""
+"""Of the cheapest error, in the mean: what a better mechanism may save without a proof."""
 
 
 def accepted(query: Query, design: Made, gap: Fraction) -> Made:
