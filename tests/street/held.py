@@ -446,7 +446,8 @@ def tables(walk: Walk) -> Iterator[Failure | Measure]:
                 cell = tuple(str(row[name]) for name in names)
                 truth = near_cell(truths, cell, levels, names)
                 held += bool(row["low"] <= truth <= row["high"])
-                if row["standard_error"] > 0:
+                # Less noise than that is mostly 0, and now and then far more than its deviation.
+                if row["standard_error"] > 0.5:
                     squares += ((row["answer"] - truth) / row["standard_error"]) ** 2
                     cells += 1
             total = sum(truths.values())
