@@ -365,7 +365,7 @@ def test_a_release_over_its_budget(
         ("true); SELECT (1", "one expression"),
         ("$1", "a parameter is not allowed"),
         ("COLUMNS(*)", "the function columns is not allowed"),
-        ("place > 3", "'>' takes"),
+        ("place > 3", "'>' compares"),
     ],
 )
 def test_conditions_look_at_one_row_only(
