@@ -54,6 +54,7 @@ class StoredColumn:
     name: str
     kind: ColumnType | None
     reason: str = ""
+    is_instant: bool = False
 
 
 def starting_spec(path: Path, unit: str | None = None, folder: Path | None = None) -> str:
@@ -82,6 +83,7 @@ class TableSchema:
         relative: its path from the folder of the spec.
         columns: those that a spec can use, with their types.
         left_out: the others.
+        instants: the columns whose times are of a zone.
         unit: the column that names the privacy unit.
     """
 
@@ -89,6 +91,7 @@ class TableSchema:
     relative: str
     columns: dict[str, ColumnType]
     left_out: tuple[StoredColumn, ...]
+    instants: tuple[str, ...]
     unit: str
 
     @property
@@ -118,7 +121,10 @@ def read_schema(path: Path, unit: str | None, folder: Path | None) -> TableSchem
             left_out.append(column)
         else:
             columns[column.name] = column.kind
-    return TableSchema(path, relative, columns, tuple(left_out), _unit(path, columns, unit))
+    instants = tuple(column.name for column in usable if column.is_instant)
+    return TableSchema(
+        path, relative, columns, tuple(left_out), instants, _unit(path, columns, unit)
+    )
 
 
 def _parquet(path: Path) -> list[StoredColumn]:
@@ -135,7 +141,8 @@ def _parquet(path: Path) -> list[StoredColumn]:
 def _stored(name: str, stored: pa.DataType) -> StoredColumn:
     kind = type_of(stored)
     if kind is not None:
-        return StoredColumn(name, kind)
+        is_instant = pa.types.is_timestamp(stored) and stored.tz is not None
+        return StoredColumn(name, kind, is_instant=is_instant)
     # A type of nested fields names them all, so its text may be of any length.
     text = scalar(str(stored)[:_SHOWN])
     return StoredColumn(
@@ -262,7 +269,8 @@ def head(schema: TableSchema) -> str:
     """The beginning of a starting spec: everything but what is asked of the table."""
     columns = left_out = ""
     for name, kind in schema.columns.items():
-        columns += f"      {scalar(name)}: {kind.value}\n"
+        told = "      # times of a zone: read in UTC" if name in schema.instants else ""
+        columns += f"      {scalar(name)}: {kind.value}{told}\n"
     # In comments: scalar() escapes line breaks, or a name could write a line of the spec.
     for column in schema.left_out:
         left_out += f"      # Left out: {scalar(column.name)}: {column.reason}.\n"
