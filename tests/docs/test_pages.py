@@ -149,7 +149,8 @@ def _is_printed(command: Command, output: str) -> None:
 
 
 def test_pages_without_commands_are_few() -> None:
-    assert [page for page in PAGES if not _commands(page)] == ["index"]
+    # The Python of its reference is run elsewhere.
+    assert [page for page in PAGES if not _commands(page)] == ["index", "reference/python"]
 
 
 def _reference() -> Any:
