@@ -98,7 +98,7 @@ VALUES = {
     "s": ("text", "string", "ä 𝄞 \ufffd x"),
     "c": ("char(4)", "string", "ab abcd"),
     "z": ("timestamptz", "timestamp", "2024-02-29T12:00:00+02:00 0001-01-01T00:30:00+01:00"),
-    "w": ("numeric", "integer", "7 -7.0 2.5 99999999999"),
+    "w": ("numeric", "integer", f"7 -7.0 2.5 99999999999 NaN {10**30} -{10**30}"),
     "v": ("float8", "integer", "7 2.5 NaN 1000000000000"),
     "y": ("timestamp", "date", "2024-02-29T00:00:00 2024-02-29T00:00:01"),
     "u": ("uuid", "string", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
