@@ -3,8 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
 TESTS ?= tests
-# What starts servers, clusters and kills, reads real tables, runs every page, or searches long: most
-# of an hour.
+# What starts servers, clusters and kills, reads real tables, runs every page, or searches long.
 SLOW := $(shell cat tests/slow.txt)
 # One more than there are cores: some tests wait for servers, most of them among the slow ones.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
@@ -18,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of processes import this package; without byte code each would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow installs lint types check check-all street bench year proofs verifier site clean
+.PHONY: demo test test-slow test-nightly installs lint types check check-all street bench year proofs verifier site clean
 
 demo: .venv/ready
 	@rm -rf $(OUT)/demo
@@ -26,7 +25,7 @@ demo: .venv/ready
 	@echo "The census of the samples as a Prefect flow, charged to the same ledger:"
 	@$(BIN)/python -m flows.run data/persons.yaml --out $(OUT)/demo/out --key $(OUT)/demo/demo.key
 
-test test-slow: export OPENBLAS_NUM_THREADS := 1
+test test-slow test-nightly: export OPENBLAS_NUM_THREADS := 1
 # A file at a time, as tests/conftest.py orders them: what its tests share is then made once.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: .venv/complete
@@ -34,6 +33,10 @@ test: .venv/complete
 
 test-slow: .venv/complete
 	$(PYTEST) $(SLOW)
+
+# All of the long lists, and what takes minutes: some hours.
+test-nightly: export EVERY := 1
+test-nightly: test test-slow
 
 # Some minutes: every extra from the locks, in a fresh environment.
 installs: .venv/complete

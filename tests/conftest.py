@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.every import every
+
 PROJECT = Path(__file__).parent.parent
 SHARED = PROJECT.parent / "shared" / "data"
 
@@ -68,8 +70,12 @@ def log_lines(path: Path) -> list[dict[str, str]]:
     return lines
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the modules; tests of one keep their order."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what runs by night, and order the modules; tests of one keep their order."""
+    if every(2) > 1:
+        by_night = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=by_night)
+        items[:] = [item for item in items if item not in by_night]
     rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 

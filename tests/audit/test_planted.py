@@ -12,7 +12,7 @@ from tests.planted.errors import Planted
 FINDABLE = [own for own in chosen() if own.name not in NOT_FOUND]
 
 
-@pytest.mark.parametrize("error", FINDABLE[:: every(20)], ids=lambda own: own.name)
+@pytest.mark.parametrize("error", FINDABLE[:: every(19)], ids=lambda own: own.name)
 def test_a_planted_error_is_found(error: Planted) -> None:
     (found,) = audited([job(error)], TABLES, RUNS)
     assert found.is_found, found

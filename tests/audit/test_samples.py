@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dp_release_audit.audit import AuditOptions, audit
 from dp_release_audit.verdict import Verdict
 from release.spec.periods import parse_period
@@ -15,6 +17,7 @@ def audited(spec: Path, options: AuditOptions) -> Verdict:
     return audit(spec, options, lambda finished, total, what: None)
 
 
+@pytest.mark.nightly
 def test_tables_of_a_census_are_held_and_come_near() -> None:
     """A tabulation, whose measured tables share one budget."""
     verdict = audited(PROJECT / "data" / "census.yaml", AuditOptions(16, 2, processes=0))

@@ -62,6 +62,7 @@ def many_rows(folder: Path) -> Path:
     return spec
 
 
+@pytest.mark.nightly
 def test_two_workers_give_the_integers_of_one_machine_in_silence(tmp_path: Path) -> None:
     spec = declared(everything(tmp_path / "spec"))
     spec_file = read_spec(spec)
@@ -83,6 +84,7 @@ def test_two_workers_give_the_integers_of_one_machine_in_silence(tmp_path: Path)
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.nightly
 def test_a_worker_killed_in_mid_shuffle_costs_time_alone(tmp_path: Path) -> None:
     spec = many_rows(tmp_path)
     spec_file = read_spec(spec)

@@ -19,7 +19,6 @@ import pytest
 from release.exact.channel import Channel
 from release.exact.numbers import exp_bounds
 from tests.conftest import PROJECT
-from tests.every import every
 from tests.test_proofs import CHECK
 
 SCRIPT = PROJECT / "proofs" / "check.py"
@@ -70,7 +69,7 @@ def test_every_theorem_is_proved_from_the_axioms_that_the_readme_lists(compiled:
     assert sorted((each.file, each.name) for each in chain(*groups.values())) == every_theorem
 
 
-@pytest.mark.skipif(every(2) > 1, reason="EVERY=1 asks Coq for each theorem alone: a minute")
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="there is no coqc (Debian's package coq)")
 def test_the_command_prints_every_theorem_with_the_axioms_of_the_readme(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), str(tmp_path)]

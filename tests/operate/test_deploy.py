@@ -197,6 +197,7 @@ def system_calls(*groups: str) -> set[str]:
 
 @needs_systemd
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here")
+@pytest.mark.nightly
 def test_a_night_makes_only_calls_that_its_unit_allows(tmp_path: Path) -> None:
     """Traced: system calls, kinds of sockets, and the places that are written to."""
     unit = (DEPLOY / "dp-release.service").read_text("utf-8")

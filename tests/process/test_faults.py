@@ -68,7 +68,7 @@ def draws(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-EVERY = every(4)
+EVERY = every(8)
 """Every so many calls fail, one after another."""
 
 

@@ -88,7 +88,7 @@ def chosen() -> list[Pair]:
     return drawn[:NUMBER_OF_PAIRS]
 
 
-@pytest.mark.parametrize("part", range(0, PARTS, every(2)))
+@pytest.mark.parametrize("part", range(0, PARTS, every(4)))
 def test_nothing_tells_of_a_fault_in_one_units_rows(
     part: int, tmp_path: Path, record_property: Tried
 ) -> None:

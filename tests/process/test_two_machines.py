@@ -240,7 +240,7 @@ def test_a_kill_at_any_step_of_a_run_is_charged_once(tmp_path: Path) -> None:
         assert read[0].state.running == {}
         trust = Trust(folder / "two" / "ledger")
         assert verify(folder / public[0] / "public" / "small", None, trust).release_id == "small"
-        number += every(8)
+        number += every(16)
     assert number > 80
     assert winners == set(MACHINES)
 

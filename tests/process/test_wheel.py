@@ -220,6 +220,7 @@ def beside(alone: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(packages)
 
 
+@pytest.mark.nightly
 def test_the_figures_are_drawn_by_a_package_of_their_own(
     alone: Path, beside: str, tmp_path: Path
 ) -> None:

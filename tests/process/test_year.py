@@ -14,6 +14,7 @@ from tests.year import Year, check, simulate
 
 
 @pytest.mark.parametrize("rule", ["basic", "pld"])
+@pytest.mark.nightly
 def test_a_season_of_nights_ends_when_its_budget_does(
     tmp_path: Path, rule: Literal["basic", "pld"]
 ) -> None:

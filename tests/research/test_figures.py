@@ -26,7 +26,6 @@ from research.figures import (
 from research.programs import ours, per_difference
 from research.sheet import Panel, Series, Shape, Sheet
 from tests.conftest import PROJECT
-from tests.every import every
 
 GALLERY = PROJECT / "docs" / "gallery"
 TABLE = PROJECT / "data" / "ami_levels.yaml"
@@ -66,7 +65,10 @@ HEAVY = {
 """Sheets of many programs, which take most of the time of all."""
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in HEAVY or every(2) == 1])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.nightly if name in HEAVY else ()) for name in FIGURES],
+)
 def test_the_gallery_is_what_the_command_draws(name: str) -> None:
     sheet = FIGURES[name](TABLE)
     found, kept = rows(sheet.csv()), rows((GALLERY / f"{name}.csv").read_bytes())

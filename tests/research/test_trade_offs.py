@@ -109,6 +109,7 @@ def test_figure_5_compares_by_what_a_reader_sees() -> None:
     assert (rows * costs).sum() / 9 == pytest.approx(float(design.objective), abs=1e-9)
 
 
+@pytest.mark.nightly
 def test_figure_7_compares_by_what_a_reader_sees() -> None:
     """Squared error 0.6101 at ε = 1: a release needs a fraction of the modular δ."""
     least = least_released(8, 0.6101, LossName.SQUARED, 1.0)

@@ -187,6 +187,7 @@ def deployed(server: Server, place: Place) -> str:
     return str(one["id"])
 
 
+@pytest.mark.nightly
 def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - one long story
     server: Server, tmp_path: Path
 ) -> None:
@@ -321,6 +322,7 @@ print(state.name, state.message)
 """
 
 
+@pytest.mark.nightly
 def test_one_run_in_a_scope_whatever_the_spec_and_the_server(
     tmp_path: Path, prefect_home: Path
 ) -> None:
@@ -368,6 +370,7 @@ def test_one_run_in_a_scope_whatever_the_spec_and_the_server(
     assert left_behind(places[0].out) == (f"day-{days_ago(1)}",)
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_down_is_told_by_the_process_that_serves(
     tmp_path: Path, prefect_home: Path
 ) -> None:
