@@ -318,26 +318,33 @@ def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
 
     ``level`` is the mass of the credible intervals, above 0 and below 1.
 
+    ``public`` is the folder of a release, or that of the outputs where it holds one alone.
+
     Raises:
-        SpecError: there is no such query, its mechanism is not public, or the level is wrong.
+        SpecError: there is no such release or query, its mechanism is not public, or the level is
+            wrong.
         DesignError: the domain is too large for estimates.
     """
     from release.analysis.estimation import estimate_release
+    from release.bundle.opened import release_in
 
-    return estimate_release(_path("public", public), query, level=level)
+    return estimate_release(release_in(_path("public", public), "public"), query, level=level)
 
 
 def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here opens a file
     """The published tables of a release by the names of their queries.
 
     Those of tabulations are opened by its method ``table``, and listed by ``tables``.
+    ``folder`` is the public folder of a release, or that of the outputs where it holds one alone.
 
     Raises:
-        VerificationError: the folder is no release.
+        SpecError: the folder holds no release, or several.
+        VerificationError: its record is not what it was when it was written.
     """
     from release.analysis.opened import open_release
+    from release.bundle.opened import release_in
 
-    return open_release(_path("folder", folder))
+    return open_release(release_in(_path("folder", folder), "folder"))
 
 
 def _path(name: str, value: PathLike) -> Path:

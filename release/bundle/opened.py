@@ -16,7 +16,7 @@ from dp_release_verify import forms
 from dp_release_verify.digests import SUMS, sha256
 from dp_release_verify.errors import Refused
 from release.bundle.files.laws import AnyMechanism, mechanism_of
-from release.errors import SpecError, VerificationError
+from release.errors import SpecError, VerificationError, listed
 from release.exact.integers.noise import IntegerNoise
 from release.queries.read import parse_spec
 from release.spec.model import Spec
@@ -162,6 +162,29 @@ class PublicRelease:
                 return parquet.read()
         except (OSError, pa.ArrowException) as error:
             raise VerificationError(file, "format", "nothing readable", "a Parquet file") from error
+
+
+def release_in(folder: Path, field: str) -> Path:
+    """The public folder that is meant: itself, that of a file in it, or the only one of OUT.
+
+    Raises:
+        SpecError: it is none, or an output folder of several releases; of the name ``field``.
+    """
+    remedy = "name OUT/public/RELEASE"
+    if folder.is_file():
+        folder = folder.parent.parent if folder.parent.name == "data" else folder.parent
+    if not folder.is_dir():
+        raise SpecError(field, f"no folder {folder}; {remedy}")
+    if (folder / RECORD).exists():
+        return folder
+    if not (folder / "public").is_dir() and folder.parent.name == "auditor":
+        raise SpecError(field, f"{folder} is an auditor's folder; {remedy}")
+    public = folder / "public" if (folder / "public").is_dir() else folder
+    names = [path.parent.name for path in public.glob(f"*/{RECORD}")]
+    if len(names) != 1:
+        problem = f"holds several releases: {listed(names)}" if names else "holds no release"
+        raise SpecError(field, f"{folder} {problem}; {remedy}")
+    return public / names[0]
 
 
 def open_public(public: Path) -> PublicRelease:

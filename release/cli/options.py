@@ -84,7 +84,21 @@ Notify = Annotated[
     ),
 ]
 Html = Annotated[Path | None, typer.Option(help="The file of a page with pictures to write.")]
-LedgerPath = Annotated[Path | None, typer.Option(help="The folder of the ledger that pays.")]
+
+
+def _ledger_folder(given: Path | None) -> Path | None:
+    """The ledger that is meant: where OUT is given, that of OUT."""
+    from release.bundle.publish import LEDGER
+
+    if given is not None and (given / LEDGER).is_dir():
+        return given / LEDGER
+    return given
+
+
+LedgerPath = Annotated[
+    Path | None,
+    typer.Option(help="The folder of the ledger that pays.", callback=_ledger_folder),
+]
 OlderCheckpoint = Annotated[
     Path | None, typer.Option("--since", help="An older checkpoint that the ledger must contain.")
 ]

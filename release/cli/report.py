@@ -11,7 +11,6 @@ import typer
 from release.bundle.about import about_sentences, release_title
 from release.cli import options as opt
 from release.cli.console import echo, print_cautions, print_changes, print_json, print_table
-from release.errors import SpecError, listed
 
 if TYPE_CHECKING:
     from release.analysis.summary import QuerySummary, Summary, TabulationSummary
@@ -49,8 +48,9 @@ def report(public: PublicFolder, form: FormOption = None, as_json: opt.AsJson = 
     Example: dp-release report out/public/ami-2013-01-05
     """
     from release.analysis.summary import summarise
+    from release.bundle.opened import release_in
 
-    public = _release_in(public)
+    public = release_in(public, "PUBLIC")
     if form is not None:
         _print_as(form, public)
         return
@@ -94,29 +94,6 @@ def _print_as(form: Form, public: Path) -> None:
     opened = open_public(public)
     text = registry(opened) if form is Form.REGISTRY else in_toto(opened)
     echo(text.decode().rstrip("\n"))
-
-
-def _release_in(folder: Path) -> Path:
-    """The public folder that is meant: itself, that of its report.html, or the only one of OUT.
-
-    Raises:
-        SpecError: it is none, or an output folder of several releases.
-    """
-    remedy = "name OUT/public/RELEASE"
-    if folder.is_file():
-        folder = folder.parent
-    if not folder.is_dir():
-        raise SpecError("PUBLIC", f"no folder {folder}; {remedy}")
-    if (folder / "release.json").exists():
-        return folder
-    if not (folder / "public").is_dir() and folder.parent.name == "auditor":
-        raise SpecError("PUBLIC", f"{folder} is an auditor's folder; {remedy}")
-    public = folder / "public" if (folder / "public").is_dir() else folder
-    names = [path.parent.name for path in public.glob("*/release.json")]
-    if len(names) != 1:
-        problem = f"holds several releases: {listed(names)}" if names else "holds no release"
-        raise SpecError("PUBLIC", f"{folder} {problem}; {remedy}")
-    return public / names[0]
 
 
 _HEAD_OF_PAGE = 20_000

@@ -26,6 +26,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 """The root of Typer's usage errors, which it exports only by its children."""
 
 _OTHER_WORDS = {
+    "completion": "dp-release --install-completion",
     "estimate": "release.estimate in Python",
     "inspect": "report",
     "keygen": "ledger key new",
@@ -36,6 +37,7 @@ _OTHER_WORDS = {
     "show": "report, or ledger show",
     "status": "doctor",
     "test": "check, or plan, which reads no data",
+    "version": "dp-release --version",
     "validate": "check, or plan, which reads no data",
 }
 """What people call commands that have another name here."""

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from release.errors import Faults, SpecError, control_character
+from release.errors import Faults, SpecError, control_character, did_you_mean, listed
 from release.records.versions import unread
 from release.spec.contracts.model import ColumnContract, Contract, OnViolation
 from release.spec.contracts.read import read_contract
@@ -85,9 +85,23 @@ def read_text(path: Path) -> bytes:
             # One byte more than allowed shows that a file is too long, without reading all of it.
             text = file.read(MAX_SPEC_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise SpecError(str(path), "cannot be read; give the path of a spec") from error
+        raise SpecError(str(path), f"{_unread_spec(path)}give the path of a spec") from error
     _check_length(text)
     return text
+
+
+def _unread_spec(path: Path) -> str:
+    """What is wrong with the path of a spec, and which file was probably meant."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        names = [file.name for file in folder.iterdir() if file.suffix in (".yaml", ".yml")]
+    except OSError:
+        names = []
+    if path.is_dir():
+        return f"a folder{f' with {listed(names)}' if names else ''}; "
+    if path.exists():
+        return "cannot be read; "
+    return f"no such file; {did_you_mean(path.name, names)}"
 
 
 def renamed(text: bytes, release_id: str) -> bytes:

@@ -156,7 +156,7 @@ def test_a_report_says_how_near_answers_from_a_statistic_are(
         (["run", "spec.yaml"], "--out: missing; give the folder"),
         (["run", "spec.yaml", "--out", "o", "--seed", "1"], "--seed: no such option"),
         (["publish"], "publish: no such command; use run"),
-        (["run", "nowhere.yaml", "--out", "o"], "nowhere.yaml: cannot be read"),
+        (["run", "nowhere.yaml", "--out", "o"], "nowhere.yaml: no such file"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_status_2(

@@ -317,9 +317,11 @@ CALLS: dict[tuple[str, ...], str] = {
     "--help",
     (*RUN, "--out", "out", "--accept-gap", "some"): "--accept-gap: not an exact number; write an "
     'integer "4", a decimal "0.001" or a rational "1/3"',
-    ("run", "nowhere.yaml", "--out", "out"): "nowhere.yaml: cannot be read; give the path of a "
-    "spec",
-    ("run", ".", "--out", "out"): ".: cannot be read; give the path of a spec",
+    ("run", "nowhere.yaml", "--out", "out"): "nowhere.yaml: no such file; give the path of a spec",
+    ("run", ".", "--out", "out"): ".: a folder with spec.yaml; give the path of a spec",
+    ("run", "spec.yml", "--out", "out"): "spec.yml: no such file; did you mean 'spec.yaml'? give "
+    "the path of a spec",
+    ("version",): "version: no such command; use dp-release --version; see dp-release --help",
     ("plan", "spec.yaml", "--epsilon-for", "accuracy > 0.9"): "--epsilon-for: found 'accuracy > "
     f'0.9\'; write a loss and its cap, such as "error_rate <= 0.2"; {LOSSES}',
     ("plan", "spec.yaml", "--epsilon-for", "error_rate <= 20%"): "--epsilon-for: found '20%'; "
@@ -367,6 +369,7 @@ def test_a_wrong_key_file_is_named(capsys: pytest.CaptureFixture[str], folder: P
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_an_unreadable_spec(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "spec.yaml").chmod(0)
+    (folder / "other.yaml").touch()
     sentence = "spec.yaml: cannot be read; give the path of a spec"
     assert told(capsys, "plan", "spec.yaml") == (2, [f"error: {sentence}"])
 

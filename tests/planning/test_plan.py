@@ -383,6 +383,7 @@ def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
     )
     assert made.returncode == 0, made.stderr
     told = ran(capsys, "plan", str(tmp_path / "spec.yaml"), "--ledger", f"{out}/ledger")
+    assert ran(capsys, "plan", str(tmp_path / "spec.yaml"), "--ledger", f"{out}") == told
     assert "left in tests: ε = 5, δ = 0.5; after this ε = -1 (too little), δ = 0.5" in told.stdout
     # As the run would end.
     assert told.returncode == 1

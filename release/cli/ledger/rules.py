@@ -188,7 +188,9 @@ def parse_cap(text: str) -> ScopeCap:
         return ScopeCap.model_validate({"scope": parts[0], **lifetime, "period": period})
     except (ValueError, ValidationError) as error:
         raise SpecError(
-            "--scope", f"found {text!r}; write NAME:EPSILON:DELTA[:day|month|year:EPSILON:DELTA]"
+            "--scope",
+            f"found {text!r}; write NAME:EPSILON:DELTA, such as homes:4:0, or with the caps of "
+            "each day, month or year behind them: homes:4:0:month:1:0",
         ) from error
 
 

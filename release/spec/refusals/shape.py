@@ -264,6 +264,8 @@ def _of_a_value(error: Any) -> str:  # noqa: PLR0911 - one for each kind of prob
         return f"missing; write one of {', '.join(KINDS)}"
     if kind == "string_pattern_mismatch":
         pattern = context["pattern"]
+        if re.search(r"\{\w*\}", str(value)):
+            return f"found {_shown(value)}; what a spec leaves open is written {{period}}"
         words = _PATTERNS.get(pattern, f"text that matches {pattern}")
         lower = str(value).lower()
         hint = f", such as {lower!r}" if lower != value and re.search(pattern, lower) else ""
