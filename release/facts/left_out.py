@@ -61,13 +61,15 @@ def reasons_of_table(table: TableFacts) -> Iterator[Reason]:
     lines = table.rows + without_unit + unread
     yield Reason(table.table, "cannot be read, and are left out", unread, lines, "lines")
     yield Reason(table.table, "have no unit, and are left out", without_unit, lines)
+    misfits = {column: n for (rule, column), n in faults.items() if rule.startswith("not a ")}
     for (rule, column), count in faults.items():
         if rule.startswith("not a "):
             kind = rule.replace("not a i", "not an i")
             words = f"of {column} are {kind}, and count as missing"
             yield Reason(table.table, words, count, table.rows, "values")
         elif rule == "missing":
-            yield Reason(table.table, f"of {column} are missing", count, table.rows, "values")
+            own = count - misfits.get(column, 0)
+            yield Reason(table.table, f"of {column} are missing", own, table.rows, "values")
         elif rule not in ("no unit", "nullable"):
             yield Reason(table.table, f"break {rule} of {column}", count, table.rows)
     if table.join is not None:

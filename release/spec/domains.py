@@ -36,8 +36,14 @@ MAX_ANSWERS = 10**6
 GRID_LIMIT = 2**29
 """Grids lie within ± this: their half steps are integers too, and no larger than others."""
 
-INTEGER_LIMIT = 2**31 - 1
-"""Integer columns are clamped to ± this, so that sums of 2^31 rows stay below 2^62."""
+INTEGER_LIMIT = 2**62 - 1
+"""An integer of a column beyond ± this is missing: the difference of two others fits 64 bits."""
+
+KEY_LIMIT = 2**53 - 1
+"""Integer keys lie within ± this: every reader of JSON holds them exactly."""
+
+AMOUNT_LIMIT = 2**31 - 1
+"""What a row adds to a sum lies within ± this, so that sums of 2^31 rows stay below 2^62."""
 
 
 def _exact(value: object) -> Fraction:
@@ -66,7 +72,7 @@ Exact: TypeAlias = Annotated[
 ]
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Labels: TypeAlias = Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
-ColumnInteger: TypeAlias = Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
+ColumnInteger: TypeAlias = Annotated[int, Field(ge=-AMOUNT_LIMIT, le=AMOUNT_LIMIT)]
 GridInteger: TypeAlias = Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
 # Many readers of JSON hold numbers as 64-bit floats, which are exact up to this.
 JsonInteger: TypeAlias = Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from release.errors import SpecError, did_you_mean, no_file
 from release.spec.declarations import ColumnType, KeyFile, KeyRange, KeyValue
-from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
+from release.spec.domains import KEY_LIMIT, MAX_ANSWERS
 from release.spec.model import Spec
 
 MOST_KEYS = 2**21
@@ -68,8 +68,8 @@ def listed_keys(at: str, declared: Sequence[KeyValue] | KeyRange, kind: ColumnTy
     at, (first, last) = f"{at}.range", declared.range
     if kind is not ColumnType.INTEGER:
         raise SpecError(at, f"a range is for integers; the column is declared {kind.value}")
-    if not -INTEGER_LIMIT < first <= last < INTEGER_LIMIT:
-        problem = "write [first, last] with first at most last, both within ±(2^31 - 2)"
+    if not -KEY_LIMIT <= first <= last <= KEY_LIMIT:
+        problem = "write [first, last] with first at most last, both within ±(2^53 - 1)"
         raise SpecError(at, problem)
     if declared.size > MAX_ANSWERS:
         raise SpecError(at, f"{declared.size} keys; at most {MAX_ANSWERS}")
@@ -110,9 +110,9 @@ def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
         if isinstance(key, str):
             return key
         raise SpecError(at, f"{key!s} is not text but the column is a string; put it in quotes")
-    limits = "integer keys lie within ±(2^31 - 2), as columns do"
+    limits = "integer keys lie within ±(2^53 - 1), as columns do"
     # Python does not print integers of more than 4,300 digits.
-    if isinstance(key, int) and not abs(key) < INTEGER_LIMIT:
+    if isinstance(key, int) and abs(key) > KEY_LIMIT:
         raise SpecError(at, limits)
     # One spelling of each key: docs/design/spec.md.
     text, printed = str(key), None
@@ -125,7 +125,7 @@ def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
     if printed != text:
         form = "2024-01-31" if kind is ColumnType.DATE else "7 or -7"
         raise SpecError(at, f"{text!r} is not a {kind.value} as columns hold it; write {form}")
-    if kind is not ColumnType.DATE and not abs(int(text)) < INTEGER_LIMIT:
+    if kind is not ColumnType.DATE and abs(int(text)) > KEY_LIMIT:
         raise SpecError(at, limits)
     return text
 

@@ -196,8 +196,8 @@ def _check_reachable(at: str, column: str, rule: ColumnContract) -> None:
         ):
             raise SpecError(
                 at,
-                f"a bound of {column!r} is beyond ±{INTEGER_LIMIT}, to which integers are clamped "
-                "as they are read; write one within it",
+                f"a bound of {column!r} is beyond ±{INTEGER_LIMIT}, and an integer there is "
+                "missing; write one within it",
             )
 
 

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from release.errors import DataError, SpecError
 from release.spec.contracts.model import OnViolation
 from release.spec.declarations import ColumnType
-from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
 from release.spec.expressions.parse import parse_expression
 from release.spec.expressions.places import derived_tree, usable_columns
@@ -40,7 +39,7 @@ from release.tables.formats.base import Incoming, Source
 from release.tables.formats.duckdb_file import DuckDbFile, check_stored, database, relation_of
 from release.tables.formats.parquet import Parquet, read_parquet
 from release.tables.lines import UNREADABLE
-from release.tables.normal import faults_sql, normal_sql
+from release.tables.normal import faults_sql, normal_sql, within_limits
 from release.tables.schemas import (
     SQL_TYPES,
     check_relation,
@@ -568,9 +567,7 @@ def _open(
 
 def _cast(expression: str, kind: ColumnType) -> str:
     if kind is ColumnType.INTEGER:
-        clamped = f"greatest(least({expression}, {INTEGER_LIMIT}), {-INTEGER_LIMIT})"
-        # greatest and least skip NULL, but a missing value must stay missing.
-        return f"CASE WHEN {expression} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
+        return within_limits(f"CAST({expression} AS BIGINT)")
     cast = f"CAST({expression} AS {SQL_TYPES[kind]})"
     if kind is ColumnType.NUMBER:
         # NaN counts as missing. DuckDB trusts the bounds in Parquet files, which omit NaN, and

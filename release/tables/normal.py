@@ -21,8 +21,8 @@ from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
 from release.tables.columns import ascii_of, number_of
 
-_NARROW = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
-_INTEGERS = _NARROW | {"hugeint", "ubigint", "uhugeint"}
+_NARROW = {"tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
+_INTEGERS = _NARROW | {"bigint", "hugeint", "ubigint", "uhugeint"}
 _FLOATS = {"float", "double"}
 _TEXTS = {"varchar", "enum"}
 # A decimal's text is exact, and the engine's own cast may give the number beside it.
@@ -32,7 +32,7 @@ _ZONED = "timestamp with time zone"
 _NUMBERS = _INTEGERS | _FLOATS | {"decimal"}
 
 ENGINE_TYPES: dict[ColumnType, set[str]] = {
-    ColumnType.STRING: _TEXTS | {"uuid"},
+    ColumnType.STRING: _TEXTS | _INTEGERS | {"uuid"},
     ColumnType.INTEGER: _NUMBERS,
     ColumnType.NUMBER: _NUMBERS,
     ColumnType.DATE: _TIMES | {"date"},
@@ -133,7 +133,7 @@ def _numbers(stored: Mapping[str, str]) -> list[str]:
 
 
 def _plain(name: str, stored: str) -> str:
-    return f"CAST({name} AS VARCHAR)" if stored in {"enum", "decimal", "uuid"} else name
+    return name if stored == "varchar" else f"CAST({name} AS VARCHAR)"
 
 
 def _short(column: str, stored: str, kind: ColumnType) -> str:
@@ -169,6 +169,8 @@ def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: boo
     name, stored = identifier(column), types[column]
     if stored in _WRITTEN:
         return _of_text(column, types, kind, is_unit)
+    if kind is ColumnType.STRING:
+        return _plain(name, stored)
     if kind is ColumnType.INTEGER:
         read = _of_float if stored in _FLOATS else _of_number
         return read(name, stored, is_unit)
@@ -178,8 +180,7 @@ def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: boo
         return f"CASE WHEN NOT isnan({number}) THEN {number} END"
     if kind is ColumnType.DATE:
         return _of_day(name, stored)
-    # What is left is a Boolean, or an identifier of 128 bits.
-    return _of_time(name, stored) if kind is ColumnType.TIMESTAMP else _plain(name, stored)
+    return _of_time(name, stored) if kind is ColumnType.TIMESTAMP else name
 
 
 def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
@@ -196,7 +197,7 @@ def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: b
         # Most texts are the integer's own: this is quicker than a regular expression.
         return (
             f"CASE WHEN CAST({short} AS VARCHAR) = {text} "
-            f"THEN {short if is_unit else _clamped(short)} "
+            f"THEN {short if is_unit else within_limits(short)} "
             f"WHEN {has_form} THEN {_of_digits(text, is_unit)} END"
         )
     plain = f"trim({text}, ' ' || chr(9))"
@@ -231,42 +232,28 @@ def _of_digits(text: str, is_unit: bool) -> str:
     digits = f"('0' || ltrim(regexp_extract({text}, '[0-9]+'), '0'))"
     sign = f"(CASE WHEN contains({text}, '-') THEN '-' ELSE '' END)"
     exact = f"TRY_CAST({sign} || {digits} AS BIGINT)"
-    if is_unit:
-        return exact
-    limit = f"CAST({sign} || '{INTEGER_LIMIT}' AS BIGINT)"
-    return f"CASE WHEN length({digits}) > 12 THEN {limit} ELSE {_clamped(exact)} END"
+    return exact if is_unit else within_limits(exact)
 
 
-def _clamped(integer: str) -> str:
-    # CASE, because greatest and least skip NULL, but a missing value must stay missing.
-    clamped = f"greatest(least({integer}, {INTEGER_LIMIT}), {-INTEGER_LIMIT})"
-    return f"CASE WHEN {integer} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
+def within_limits(integer: str) -> str:
+    """The SQL of an integer of 64 bits, missing beyond the limit of columns."""
+    return f"CASE WHEN {integer} BETWEEN {-INTEGER_LIMIT} AND {INTEGER_LIMIT} THEN {integer} END"
 
 
 def _of_number(name: str, stored: str, is_unit: bool) -> str:
-    if is_unit:
-        return f"TRY_CAST({name} AS BIGINT)"
-    # Wide first: a literal would otherwise be cast to the type of the column, and not fit.
-    if stored in _NARROW:
-        return _clamped(f"CAST({name} AS BIGINT)")
-    if stored == "hugeint":
-        return _clamped(name)
-    least = f"least(CAST({name} AS UHUGEINT), CAST({INTEGER_LIMIT} AS UHUGEINT))"
-    return f"CASE WHEN {name} IS NOT NULL THEN CAST({least} AS BIGINT) END"
+    """A stored integer; one beyond 64 bits is missing."""
+    exact = f"TRY_CAST({name} AS BIGINT)"
+    return exact if is_unit or stored in _NARROW else within_limits(exact)
 
 
 def _of_float(name: str, stored: str, is_unit: bool) -> str:
     """A stored float as an integer; one that is not whole is missing."""
     # As a DOUBLE, because a float of the limit is another number.
     number = f"CAST({name} AS DOUBLE)"
-    is_whole = f"{number} = trunc({number}) AND isfinite({number})"
-    if is_unit:
-        # From there on neighboring integers are one float, and two units would count as one.
-        first_lost = 2**24 if stored == "float" else 2**53
-        is_whole += f" AND abs({number}) < {first_lost}"
-    # Far beyond the bounds of every integer, so that clamping gives the same.
-    near = f"CAST(greatest(least({number}, {2**53}), {-(2**53)}) AS BIGINT)"
-    return f"CASE WHEN {is_whole} THEN {near if is_unit else _clamped(near)} END"
+    # From the first bound on neighboring integers are one float, and two units would count as one.
+    first_lost = (2**24 if stored == "float" else 2**53) if is_unit else INTEGER_LIMIT + 1
+    is_whole = f"{number} = trunc({number}) AND abs({number}) < {first_lost}"
+    return f"CASE WHEN {is_whole} THEN TRY_CAST({number} AS BIGINT) END"
 
 
 def _of_day(name: str, stored: str) -> str:

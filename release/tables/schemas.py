@@ -153,7 +153,8 @@ def fits(stored: pa.DataType, kind: ColumnType) -> bool:
         pa.types.is_integer(stored) or pa.types.is_floating(stored) or pa.types.is_decimal(stored)
     )
     return {
-        ColumnType.STRING: _is_text(stored),
+        # Identifiers are often stored as numbers: their digits.
+        ColumnType.STRING: _is_text(stored) or pa.types.is_integer(stored),
         # Pandas makes floats of integers with missing values; what is not whole is missing.
         ColumnType.INTEGER: is_number,
         # A time has to be a midnight; one with a zone is none everywhere.
@@ -175,6 +176,8 @@ def type_of(stored: pa.DataType) -> ColumnType | None:
         return ColumnType.NUMBER
     if pa.types.is_timestamp(stored):
         return ColumnType.TIMESTAMP
+    if pa.types.is_integer(stored):
+        return ColumnType.INTEGER
     return next((kind for kind in ColumnType if fits(stored, kind)), None)
 
 

@@ -246,7 +246,7 @@ def test_a_key_has_one_spelling(kind: ColumnType, key: str | int | datetime.date
     """What a parser takes and prints otherwise would be another key in the release."""
     with pytest.raises(SpecError, match=r"keys.day\[0\]: '.*' is not a (integer|date) as columns"):
         key_text("keys.day[0]", key, kind)
-    for huge in (16**5000, "2147483647"):
+    for huge in (16**5000, "9007199254740992"):
         with pytest.raises(SpecError, match="integer keys lie within"):
             key_text("keys.day[0]", huge, ColumnType.INTEGER)
     assert key_text("keys.day[0]", -7, ColumnType.INTEGER) == "-7"
@@ -258,7 +258,7 @@ def test_a_key_has_one_spelling(kind: ColumnType, key: str | int | datetime.date
     ("ends", "says"),
     [
         ([1, 10**6 + 1], "keys.day.range: 1000001 keys; at most 1000000"),
-        ([-(2**40), 0], "keys.day.range: write"),
+        ([-(2**60), 0], "keys.day.range: write"),
         ([0, 10**100], "keys.day.range: write"),
         ([2, 1], "keys.day.range: write"),
     ],

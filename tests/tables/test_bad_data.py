@@ -55,7 +55,7 @@ def test_missing_units_keys_and_values(tmp_path: Path) -> None:
 
 
 def test_values_beyond_every_bound_are_clamped(tmp_path: Path) -> None:
-    rows = [row("u", wh=2**62), row("v", wh=-(2**62)), row("w", "b", wh=2**63 - 1)]
+    rows = [row("u", wh=2**62 - 1), row("v", wh=1 - 2**62), row("w", "b", wh=2**61)]
     queries = [*QUERIES[:2], query("binned", statistic="sum", by=["place"], clamp=[-5, 15])]
     assert answers(written(rows, tmp_path, queries))[2] == [3, 4]
 

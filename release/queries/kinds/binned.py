@@ -53,7 +53,7 @@ from release.queries.statistics import (
     rank_spread,
 )
 from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
-from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, ColumnInteger, Grid, plain_answers
+from release.spec.domains import AMOUNT_LIMIT, BinRange, Bins, ColumnInteger, Grid, plain_answers
 from release.spec.expressions import identifier
 from release.spec.query import bin_texts, spoken
 
@@ -231,7 +231,7 @@ class BinnedQuery(StatisticQuery):
         if self.clamp is None:
             if self.named is StatisticName.SUM and self.values is None:
                 raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
-        elif not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= INTEGER_LIMIT:
+        elif not -AMOUNT_LIMIT <= self.clamp[0] < self.clamp[1] <= AMOUNT_LIMIT:
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
         return self
 

@@ -28,7 +28,7 @@ from release.queries.on_statistic import OnStatisticQuery
 from release.queries.reached import reached_by_pairs
 from release.queries.statistics import doubled_unless_added
 from release.spec.declarations import ColumnType, Pair, Relation
-from release.spec.domains import INTEGER_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
+from release.spec.domains import AMOUNT_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
 from release.spec.query import DomainQuery, spoken
 
@@ -171,8 +171,8 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
             raise ValueError("clamp bounds the weight of a row; add weight: the column")
         if self.weight is not None and self.count is not None:
             raise ValueError("a weight is summed, not counted; leave count out")
-        if self.clamp is not None and not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= (
-            INTEGER_LIMIT
+        if self.clamp is not None and not -AMOUNT_LIMIT <= self.clamp[0] < self.clamp[1] <= (
+            AMOUNT_LIMIT
         ):
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
         if self.is_on_statistic and self.weight is not None and self.clamp is None:
@@ -216,13 +216,12 @@ class Mode:
 
     @property
     def value_sql(self) -> str:
-        """The weight, clamped where the spec bounds it, or one for each row."""
+        """The weight, clamped to the bounds of the spec or of all amounts, or one for each row."""
         if self.query.weight is None:
             return "1"
         weight = identifier(self.query.weight)
-        if self.query.clamp is None:
-            return weight
-        return f"greatest(least({weight}, {self.query.clamp[1]}), {self.query.clamp[0]})"
+        low, high = self.query.clamp or (-AMOUNT_LIMIT, AMOUNT_LIMIT)
+        return f"greatest(least({weight}, {high}), {low})"
 
     @property
     def items(self) -> int:
@@ -283,7 +282,7 @@ class Mode:
             return 1 if self.query.counts_units else rows
         clamp = self.query.clamp
         # A weight below 0 lowers a rival, which helps no more than to be raised as far.
-        return rows * (INTEGER_LIMIT if clamp is None else max(map(abs, clamp)))
+        return rows * (AMOUNT_LIMIT if clamp is None else max(map(abs, clamp)))
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """Every step."""

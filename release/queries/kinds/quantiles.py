@@ -25,7 +25,7 @@ from release.queries.kinds.binned import Binned, BinnedQuery, ranks_of
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.statistics import rank_scores, rank_spread
 from release.spec.declarations import ColumnType, Pair, Relation
-from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Exact, Ordered, plain_answers
+from release.spec.domains import AMOUNT_LIMIT, BinRange, Bins, Exact, Ordered, plain_answers
 from release.spec.guarantees import Source
 from release.spec.query import PlainQuery, spoken
 
@@ -179,7 +179,7 @@ class QuantilesQuery(OnStatisticQuery):
         if (self.domain is None) == (self.bins is None):
             raise ValueError("quantiles need domain: {ordered: {min: a, max: b}}, or bins")
         own = self.own_bins
-        if max(abs(own.low), abs(own.high)) > INTEGER_LIMIT or own.count > 10**6:
+        if max(abs(own.low), abs(own.high)) > AMOUNT_LIMIT or own.count > 10**6:
             raise ValueError("quantiles need at most 10^6 points, within ±(2^31 - 1)")
         if not all(0 < share < 1 for share in self.at) or sorted(set(self.at)) != self.at:
             raise ValueError("at lists numbers between 0 and 1, ascending, each once")

@@ -39,7 +39,7 @@ _DRIVER = "adbc_driver_postgresql"
 _NUMBERS = {"int2", "int4", "int8", "float4", "float8", "numeric"}
 _TEXTS = {"text", "varchar", "bpchar", "name", "uuid", "an enum"}
 _TYPES = {
-    ColumnType.STRING: _TEXTS,
+    ColumnType.STRING: _TEXTS | {"int2", "int4", "int8"},
     ColumnType.INTEGER: _NUMBERS,
     ColumnType.NUMBER: _NUMBERS,
     ColumnType.DATE: {"date", "timestamp"},
