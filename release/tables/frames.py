@@ -6,7 +6,8 @@ wiped once the answers are read; after a kill, the next run or ``recover`` wipes
 A frame is refused for the dtype of a column and never for a value: the rule for Parquet files
 applies (:func:`release.tables.schemas.fits`). Pandas makes floats of integers with missing values,
 so floats may be declared as integers; those that are not whole are missing. Values of an object
-column are taken as text. Every value is normal (:mod:`release.tables.normal`) before it is written.
+column are taken as text. What a value means is found as it is read, as in every other source, so that
+``check`` can count what is left out.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ def with_frames(
     for name, frame in frames.items():
         if name not in tables:
             raise SpecError(f"tables.{name}", unknown_name(name, tables))
-        columns[name] = columns_of(name, tables[name], frame, spec_file.spec.privacy.unit)
+        columns[name] = columns_of(name, tables[name], frame)
     folder = scratch().resolve()
     try:
         for name in tuple(columns):
-            path = folder / f"{name}.parquet"
+            path = folder / f"{name}.frame"
             # Popped, so that its memory is free: the engine needs it.
             _write(columns.pop(name), path)
             # The path of a table may be a pattern; this one means itself.
@@ -77,8 +78,8 @@ def with_frames(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = None) -> pa.Table:
-    """The declared columns of a frame under their declared types, of the rows with a unit.
+def columns_of(name: str, table: Table, frame: pd.DataFrame) -> pa.Table:
+    """The declared columns of a frame, in types that the engine reads whatever a column holds.
 
     Raises:
         SpecError: it is no frame.
@@ -102,7 +103,7 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = 
         else:
             array = _arrow_column(name, column, stored.column(column), kind)
         arrays.append(array)
-    return _normal(pa.Table.from_arrays(arrays, names=list(table.columns)), table, unit)
+    return pa.Table.from_arrays(arrays, names=list(table.columns))
 
 
 def arrow_of(at: str, frame: Any) -> pa.Table | None:
@@ -195,19 +196,6 @@ def _readable(array: pa.Array, kind: ColumnType) -> pa.Array:
     if pa.types.is_decimal(stored):
         return array.cast(pa.string())
     return array.cast(pa.float32()) if pa.types.is_float16(stored) else array
-
-
-def _normal(columns: pa.Table, table: Table, unit: str | None) -> pa.Table:
-    import duckdb
-
-    from release.tables.normal import normal_sql
-
-    # Without a folder for what does not fit into memory: it would be the current one.
-    with duckdb.connect(":memory:", config={"temp_directory": ""}) as connection:
-        connection.register("frame", columns)
-        described = connection.sql("SELECT * FROM frame LIMIT 0")
-        types = {c: t.id for c, t in zip(described.columns, described.types, strict=True)}
-        return connection.sql(normal_sql("frame", types, table.columns, unit)).to_arrow_table()
 
 
 def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:

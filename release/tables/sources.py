@@ -22,11 +22,11 @@ from release.spec.load import SpecFile
 from release.tables.formats.base import Format, Source
 from release.tables.formats.csv_files import Csv
 from release.tables.formats.duckdb_file import DuckDbFile
-from release.tables.formats.parquet import Parquet
+from release.tables.formats.parquet import Frames, Parquet
 from release.tables.formats.postgresql import PostgreSql, check_place, is_postgresql
 from release.tables.formats.sqlite import Sqlite, is_sqlite
 
-FORMATS: tuple[Format, ...] = (Parquet(), Csv())
+FORMATS: tuple[Format, ...] = (Parquet(), Csv(), Frames())
 """The formats of files, of which a table may have many."""
 
 _UNREAD = {

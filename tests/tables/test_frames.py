@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -23,6 +24,7 @@ from release.operate.operations import Place, recover_all
 from release.spec.declarations import Table
 from release.street import run_release
 from release.tables.frames import columns_of, with_frames
+from release.tables.normal import normal_sql
 from tests.answers import answer, load
 from tests.small import MARKED, Row, Small, check_unmarked, query, table_of
 
@@ -129,7 +131,7 @@ def test_the_rows_of_a_killed_run_are_private_and_wiped_by_the_next_command(
         os.umask(before)
     assert list(temporary.rglob("*")) == []
     written = [path for path in out.rglob("*") if path.is_file()]
-    assert [path.name for path in written] == ["rows.parquet"]
+    assert [path.name for path in written] == ["rows.frame"]
     assert written[0].stat().st_mode & 0o777 == 0o600
     assert b"quagzil" in written[0].read_bytes()
     for folder in written[0].relative_to(out).parents[:-1]:
@@ -177,8 +179,7 @@ LARGEST = 2**62 - 1
 
 def test_a_unit_that_a_float_cannot_tell_from_another_is_none() -> None:
     frame = pd.DataFrame({"x": [2.0**53 - 1, 2.0**53, np.nan, 0.5]})
-    units = columns_of("t", one_column("integer"), frame, "x")
-    assert units.column("x").to_pylist() == [2**53 - 1]
+    assert values_of(one_column("integer"), frame, "x").to_pylist() == [2**53 - 1]
 
 
 INFINITE = float("inf")
@@ -195,6 +196,16 @@ class Failing(datetime.tzinfo):
 
     def tzname(self, _: datetime.datetime | None) -> str | None:
         """None that is known."""
+
+
+def values_of(table: Table, frame: pd.DataFrame, unit: str | None = None) -> pa.ChunkedArray:
+    """The values that a column of a frame has under its declared type, in the order of rows."""
+    with duckdb.connect(":memory:") as connection:
+        connection.register("frame", columns_of("t", table, frame))
+        described = connection.sql("SELECT * FROM frame LIMIT 0")
+        types = {c: t.id for c, t in zip(described.columns, described.types, strict=True)}
+        normal = normal_sql("frame", types, table.columns, unit)
+        return connection.sql(normal).to_arrow_table().column("x")
 
 
 def one_column(kind: str) -> Table:
@@ -274,9 +285,9 @@ def one_column(kind: str) -> Table:
 def test_a_column_has_the_values_of_its_declared_type(
     kind: str, values: Any, expected: list[Any]
 ) -> None:
-    written = columns_of("t", one_column(kind), pd.DataFrame({"x": values}))
-    assert written.column("x").to_pylist() == expected
-    assert not pa.types.is_dictionary(written.column("x").type)
+    frame = pd.DataFrame({"x": values})
+    assert values_of(one_column(kind), frame).to_pylist() == expected
+    assert not pa.types.is_dictionary(columns_of("t", one_column(kind), frame).column("x").type)
 
 
 @pytest.mark.parametrize(
@@ -315,3 +326,17 @@ def test_a_frame_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'wh' of the frame has dtype str, declared integer"):
         release.run(spec, tmp_path / "out", tables={"rows": frame})
     assert not (tmp_path / "out").exists()
+
+
+def test_what_a_frame_leaves_out_is_counted(tmp_path: Path) -> None:
+    """As of a file: rows without a unit, and values that are none of their declared type."""
+    spec_file = Small(ROWS, [query("count")]).write(tmp_path)
+    frame = frame_of(ROWS).astype({"unit": object, "wh": object})
+    frame.loc[0:4, "unit"] = None
+    frame.loc[10:11, "wh"] = "many"
+    frame.loc[12, "wh"] = None
+    told = release.check(spec_file, tables={"rows": frame})
+    reasons = {reason.words: (reason.count, reason.whole) for reason in told.left_out}
+    assert reasons["have no unit, and are left out"] == (5, 20)
+    assert reasons["of wh are not an integer, and count as missing"] == (2, 15)
+    assert reasons["of wh are missing"] == (1, 15)

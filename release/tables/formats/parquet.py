@@ -60,6 +60,19 @@ class Parquet(Format):
         return read_parquet(name, table, source)
 
 
+@dataclass(frozen=True)
+class Frames(Parquet):
+    """Frames, in the private files of :mod:`release.tables.frames`.
+
+    Their dtypes were checked before they were written: a column of Python's objects is one of text.
+    """
+
+    endings = frozenset({".frame"})
+
+    def check(self, name: str, table: Table, source: Source) -> None:
+        """Nothing is left to check."""
+
+
 def datasets_of(
     name: str, table: Table, source: Source, coded: Collection[str] = ()
 ) -> list[ds.Dataset]:
