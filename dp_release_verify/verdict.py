@@ -70,6 +70,10 @@ class Verdict:
     findings: list[Finding] = field(default_factory=list)
     refusal: Finding | None = None
 
+    def __bool__(self) -> bool:
+        """Whether it is verified: everything that was required was there, and held."""
+        return self.status == VERIFIED
+
     def at(self, level: Level) -> list[Finding]:
         """The findings of a level."""
         return [finding for finding in self.findings if finding.level == level]

@@ -94,6 +94,7 @@ def run(
     Raises:
         ReleaseError: the run was refused; nothing was published and nothing is left behind.
     """
+    from release.bundle.publish import check_output_folder
     from release.job import Options, call
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
@@ -109,10 +110,12 @@ def run(
         period=_period(period),
         frames=dict(tables or {}),
     )
+    folder = _path("out", out)
+    check_output_folder(folder)
     journal, path = default_journal(options.key), _path("spec", spec)
     name = None if options.period is None else str(options.period)
     with journal.told(spec=path.name, period=name) as done:
-        published = run_release(path, _path("out", out), journal.watching(call), options=options)
+        published = run_release(path, folder, journal.watching(call), options=options)
         done(published.public)
     return published
 
@@ -138,6 +141,8 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
         SpecError: an argument is wrong.
         VerificationError: a check failed; the message names the file and both values.
     """
+    from release.bundle.opened import release_in
+    from release.bundle.publish import ledger_folder
     from release.verification.evidence import Required, Trust
     from release.verification.keys import read_trusted, read_witnesses
     from release.verification.verifier import verify as check
@@ -145,14 +150,16 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
     if since is not None and ledger is None:
         raise SpecError("since", "an older checkpoint is compared with a ledger; give ledger too")
     evidence = Trust(
-        None if ledger is None else _path("ledger", ledger),
+        None if ledger is None else ledger_folder(_path("ledger", ledger)),
         read_trusted(str(key) for key in _listed("trust", trust)),
         None if since is None else _path("since", since),
         member("require", Required, require),
         read_witnesses(str(key) for key in _listed("witness", witness)),
     )
     bundle = None if auditor is None else _path("auditor", auditor)
-    return check(_path("public", public), bundle, evidence)
+    if bundle is not None and not bundle.is_dir():
+        raise SpecError("auditor", f"no folder {bundle}; name OUT/auditor/RELEASE")
+    return check(release_in(_path("public", public), "public"), bundle, evidence)
 
 
 def _listed(name: str, keys: object) -> Iterable[object]:
@@ -216,11 +223,17 @@ def dataset(  # noqa: PLR0913 - what a spec says of a table
     Raises:
         SpecError: ``frame`` is none, or ``columns`` names one that is not there.
     """
-    from release.drafts import Dataset, Verbs, types_of
+    from release.drafts import Dataset, Verbs, plain, types_of
 
     types = types_of(frame, columns or {})
-    protected = {"unit": unit, "neighbors": neighbors, "max_rows_per_unit": rows, **privacy}
-    public = {column: list(values) for column, values in (keys or {}).items()}
+    if "max_rows_per_unit" in privacy:
+        raise SpecError("max_rows_per_unit", "it is called rows here; give one of them")
+    protected = {"unit": unit, "neighbors": neighbors, "max_rows_per_unit": plain("rows", rows)}
+    for field, value in privacy.items():
+        protected[field] = plain(field, value)
+    if not isinstance(keys, Mapping | None):
+        raise SpecError("keys", 'write the keys of each column, such as {"origin": ["EWR", "JFK"]}')
+    public = {column: plain(f"keys.{column}", values) for column, values in (keys or {}).items()}
     return Dataset(frame, types, protected, public, name, Verbs(run, plan, check))
 
 
@@ -238,10 +251,14 @@ def plan(spec: PathLike, period: str | None = None, season: int | None = None) -
     from release.noise.design import GAP
     from release.noise.stage import solvers_of
     from release.planning.recommend import make_advised_plan
+    from release.queries.read import read_spec as read
 
     # A plan depends on no table, so every mechanism of it may go into the cache.
     cache = default_cache()
-    return make_advised_plan(read_spec(spec, period), solvers_of(cache, GAP), cache, season)
+    if not isinstance(season, int | None) or isinstance(season, bool):
+        raise SpecError("season", f"found {safe_text(season)}; write a number of releases")
+    spec_file = read(_path("spec", spec), _period(period))
+    return make_advised_plan(spec_file, solvers_of(cache, GAP), cache, season)
 
 
 def read_spec(path: PathLike, period: str | None = None) -> SpecFile:
@@ -351,7 +368,10 @@ def _path(name: str, value: PathLike) -> Path:
     try:
         return Path(value)
     except TypeError:
-        raise SpecError(name, f"found {type(value).__name__}; write a path") from None
+        found = type(value).__name__
+        if found == "Draft":
+            raise SpecError(name, "found a draft; call its own plan, check or run") from None
+        raise SpecError(name, f"found {found}; write a path") from None
 
 
 def _period(period: str | None) -> Period | None:

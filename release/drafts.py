@@ -6,8 +6,9 @@ nothing can be said here that a spec could not say.
 
 from __future__ import annotations
 
+import datetime
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 import yaml
 
 from release.errors import SpecError, StorageError, unknown_name
-from release.exact.numbers import exact, format_exact, safe_text
+from release.exact.numbers import exact, format_exact
 
 if TYPE_CHECKING:
     from release.job import Published
@@ -118,7 +119,10 @@ class Draft:
         Raises:
             SpecError: ε is no exact number.
         """
-        asked: dict[str, Any] = {"name": name, "kind": kind, "by": list(by), **fields}
+        at = f"queries[{len(self.queries)}]"
+        asked: dict[str, Any] = {"name": name, "kind": kind, "by": plain(f"{at}.by", by)}
+        for field_name, value in fields.items():
+            asked[field_name] = plain(f"{at}.{field_name}", value)
         if epsilon is not None:
             asked["guarantee"] = {"epsilon": format_exact(exact("epsilon", epsilon))}
         elif not {"guarantee", "share", "target"} & asked.keys():
@@ -132,22 +136,55 @@ class Draft:
 
     def mode(self, name: str, *, of: str, categories: Sequence[str], **fields: Any) -> Self:
         """Ask for the commonest of the ``categories``."""
-        return self.query(name, "mode", of=of, domain={"nominal": list(categories)}, **fields)
+        return self.query(name, "mode", of=of, **_with(fields, domain={"nominal": categories}))
+
+    def top(self, name: str, *, of: str, k: int, categories: Sequence[str], **fields: Any) -> Self:
+        """Ask for the ``k`` commonest of the ``categories``, in their order."""
+        own = _with(fields, domain={"nominal": categories})
+        return self.query(name, "top", of=of, k=k, **own)
 
     def sum(self, name: str, *, of: str, clamp: tuple[int, int], **fields: Any) -> Self:
         """Add up a column, of which each row counts within ``clamp``; ``bins`` are the answers."""
-        return self.query(name, "sum", of=of, clamp=list(clamp), **fields)
+        return self.query(name, "sum", of=of, clamp=_ends("clamp", clamp), **fields)
 
     def mean(
-        self, name: str, *, of: str, clamp: tuple[int, int], bins: int | None = None, **fields: Any
+        self,
+        name: str,
+        *,
+        of: str,
+        clamp: tuple[int, int],
+        bins: int | Mapping[str, int] | None = None,
+        **fields: Any,
     ) -> Self:
         """Ask for the mean of a column, of which each row counts within ``clamp``.
 
-        The answers are ``bins``, by default a thousand or those of whole numbers.
+        The answers are so many ``bins``, by default a thousand or those of whole numbers; ``bins``
+        as a spec has them; or a ``grid``, for a column of numbers.
         """
-        count = bins or min(1000, clamp[1] - clamp[0])
-        within = {"low": clamp[0], "high": clamp[1], "count": count}
-        return self.query(name, "mean", of=of, clamp=list(clamp), bins=within, **fields)
+        return self._in_bins(name, "mean", of, clamp, bins, fields)
+
+    def median(
+        self,
+        name: str,
+        *,
+        of: str,
+        clamp: tuple[int, int],
+        bins: int | Mapping[str, int] | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Ask for the median of a column; the arguments are those of a mean."""
+        return self._in_bins(name, "median", of, clamp, bins, fields)
+
+    def _in_bins(
+        self, name: str, kind: str, of: str, clamp: object, bins: object, fields: Mapping[str, Any]
+    ) -> Self:
+        low, high = _ends("clamp", clamp)
+        own: dict[str, Any] = {"of": of, "clamp": [low, high]}
+        if "grid" not in fields:
+            count = min(1000, high - low) if bins is None else bins
+            is_whole = isinstance(bins, Mapping)
+            own["bins"] = bins if is_whole else {"low": low, "high": high, "count": count}
+        return self.query(name, kind, **_with(fields, **own))
 
     def quantiles(
         self,
@@ -159,8 +196,9 @@ class Draft:
         **fields: Any,
     ) -> Self:
         """Ask for several quantiles of an integer column, all from one charge."""
-        domain = {"ordered": {"min": within[0], "max": within[1]}}
-        return self.query(name, "quantiles", of=of, at=list(at), domain=domain, **fields)
+        low, high = _ends("within", within)
+        own = _with(fields, at=at, domain={"ordered": {"min": low, "max": high}})
+        return self.query(name, "quantiles", of=of, **own)
 
     @property
     def text(self) -> str:
@@ -184,10 +222,12 @@ class Draft:
         Raises:
             StorageError: there is a file already, or it cannot be written.
         """
-        place = Path(path)
+        place, text = Path(path), self.text
         try:
             with place.open("x", encoding="utf-8") as file:
-                file.write(self.text)
+                file.write(text)
+        except FileExistsError as error:
+            raise StorageError(f"{place} is there already; name another file") from error
         except OSError as error:
             raise StorageError(f"{place} cannot be written: {error.strerror}") from error
         return place
@@ -213,6 +253,60 @@ class Draft:
             return verb(self.write(Path(folder) / "spec.yaml"), *given, **named)
 
 
+def plain(at: str, value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
+    """A value as YAML has it; those of NumPy and pandas as Python's own.
+
+    Raises:
+        SpecError: it is of a type that no spec has. Of the value itself nothing is said: it may be
+            a part of a confidential frame.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            # Those of NumPy are subclasses, which YAML does not write.
+            return kind(value)
+    if isinstance(value, Fraction):
+        return format_exact(value)
+    if isinstance(value, datetime.datetime):
+        is_midnight = value.time() == datetime.time() and value.tzinfo is None
+        return value.date() if is_midnight else value.isoformat(" ")
+    if isinstance(value, datetime.date):
+        return value
+    if isinstance(value, Mapping):
+        return {name: plain(f"{at}.{name}", each) for name, each in value.items()}
+    if isinstance(value, Sequence | Set):
+        return [plain(f"{at}[{place}]", each) for place, each in enumerate(value)]
+    found = type(value).__name__
+    # Keys are public, and a column of a public table is a good source; elsewhere it is a condition
+    # on a frame, which a spec writes in SQL.
+    if found == "Series" and not at.startswith("keys."):
+        raise SpecError(at, 'found Series; write text, such as "age > 18"')
+    # Arrays, indexes and scalars of NumPy, pandas and Polars, without those libraries.
+    for name in ("tolist", "to_list"):
+        if hasattr(value, name):
+            return plain(at, getattr(value, name)())
+    raise SpecError(at, f"found {found}; write text, a number, or a list of them")
+
+
+def _ends(field: str, given: object) -> list[int]:
+    """The lower and the upper end of a range of whole numbers."""
+    ends = plain(field, given)
+    if not isinstance(ends, list) or [type(end) for end in ends] != [int, int]:
+        raise SpecError(field, "write two whole numbers, such as (0, 100)")
+    if ends[0] >= ends[1]:
+        raise SpecError(field, "the first number has to be below the second")
+    return ends
+
+
+def _with(fields: Mapping[str, Any], **own: Any) -> dict[str, Any]:
+    """The fields of a question with those that the method writes itself."""
+    for name in own:
+        if name in fields:
+            raise SpecError(name, "follows from the other arguments; leave it out, or use query()")
+    return {**own, **fields}
+
+
 def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -229,15 +323,15 @@ def types_of(frame: Any, given: Mapping[str, str]) -> dict[str, str]:
     from release.tables.schemas import type_of
 
     types: dict[str, str] = {}
+    if not isinstance(given, Mapping):
+        raise SpecError("columns", 'write names with types, such as {"day": "date"}')
     schema = schema_of(frame)
     for name in given:
         if name not in schema.names:
             raise SpecError("columns", unknown_name(name, schema.names))
     for name, stored in zip(schema.names, schema.types, strict=True):
-        if not isinstance(name, str):
-            raise SpecError("frame", f"a column is called {safe_text(name)}; give it a text")
         if name in given:
-            types[name] = given[name]
+            types[name] = plain(f"columns.{name}", given[name])
             continue
         kind = type_of(stored)
         if kind is not None:

@@ -108,8 +108,56 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         data.release("a", epsilon=0.1)  # type: ignore[arg-type]
     draft = release.dataset(frame, unit="tailnum", rows=1).release("a", epsilon=1).count("rows")
     draft.write(tmp_path / "spec.yaml")
-    with pytest.raises(release.StorageError, match="File exists"):
+    with pytest.raises(release.StorageError, match="is there already; name another file"):
         draft.write(tmp_path / "spec.yaml")
+
+
+def ask(**fields: Any) -> Any:
+    data = release.dataset(flights(), unit="tailnum", rows=10, keys=fields.pop("keys", KEYS))
+    return data.release("a", epsilon=1).query("n", fields.pop("kind", "count"), **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"where": pd.Series(["secret"])}, r"queries\[0\].where: found Series; write text"),
+        ({"where": len}, r"where: found builtin_function_or_method; write text"),
+        ({"by": "origin"}, r"by: found 'origin'; write a list"),
+        ({"keys": {"origin": "EWR"}}, r"keys.origin: found 'EWR'; write one of"),
+        ({"keys": ["origin"]}, r"keys: write the keys of each column"),
+        ({"domain": range(9)}, r"domain: found a list; write one of"),
+    ],
+)
+def test_what_no_spec_has_is_refused_without_a_value(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(release.SpecError, match=says) as caught:
+        ask(**fields).plan()
+    assert "secret" not in str(caught.value)
+
+
+def test_arguments_of_questions_are_told_by_their_own_names() -> None:
+    draft = ask()
+    for clamp in (110, ("0", "110"), (110,), (110, 0)):
+        with pytest.raises(release.SpecError, match=r"^clamp: "):
+            draft.mean("m", of="minutes", clamp=clamp)
+    with pytest.raises(release.SpecError, match=r"^max_rows_per_unit: it is called rows here"):
+        release.dataset(flights(), unit="tailnum", rows=1, max_rows_per_unit=5)
+    with pytest.raises(release.SpecError, match=r"^spec: found a draft; call its own"):
+        release.plan(draft)
+    twice = pd.concat([flights(), flights()[["origin"]]], axis=1)
+    with pytest.raises(release.SpecError, match=r"^frame: the column 'origin' stands twice"):
+        release.dataset(twice, unit="tailnum", rows=1)
+
+
+def test_keys_of_other_libraries_are_those_of_a_list() -> None:
+    days = {"day": [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]}
+    for given in (
+        {"day": pd.date_range("2024-01-01", periods=2)},
+        {"day": [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")]},
+        {"day": pl.Series(days["day"])},
+    ):
+        assert release.dataset(flights(), unit="tailnum", rows=1, keys=given).keys == days
+    numbers = {"minutes": np.arange(2)}
+    assert ask(keys=numbers, by=["minutes"]).plan().epsilon == 1
 
 
 def test_an_arrow_column_of_another_type_is_refused_without_a_value(tmp_path: Path) -> None:

@@ -89,6 +89,24 @@ _ASIDE = ".aside"
 """A mark on its way: a rename puts it in place at once."""
 
 
+def check_output_folder(out: Path) -> None:
+    """Refuse a folder that cannot be one of releases, or that lies in one.
+
+    Raises:
+        SpecError: it is a file, or a part of an output folder: a run there would know no ledger.
+    """
+    if out.exists() and not out.is_dir():
+        raise SpecError("--out", f"{out} is a file; name a folder, which may be a new one")
+    for inner, outer in ((out, out.parent), (out.parent, out.parent.parent)):
+        if inner.name in (LEDGER, "public", "auditor") and (outer / LEDGER).is_dir():
+            raise SpecError("--out", f"{out} lies in an output folder; write --out {outer}")
+
+
+def ledger_folder(given: Path) -> Path:
+    """The folder of the ledger that is meant: where an output folder is given, that in it."""
+    return given / LEDGER if (given / LEDGER).is_dir() else given
+
+
 def check_free(out: Path, release_id: str) -> None:
     """Refuse an output folder that holds the release already.
 

@@ -11,6 +11,7 @@ import atexit
 import os
 import sys
 import threading
+from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -152,6 +153,11 @@ def main(arguments: list[str] | None = None) -> None:
     words = words or ["--help"]
     if words[0] == "help":
         words = [*words[1:], "--help"]
+    for word, following in pairwise([*words, "."]):
+        # As of a variable of the shell that is not set: it would mean the current folder.
+        if word.startswith("--") and (word.endswith("=") or not following):
+            echo(f"error: {word.rstrip('=')}: empty; write a value", err=True)
+            raise SystemExit(2)
     raise SystemExit(guarded(lambda: _run_app(words), debug=verbosity > 1))
 
 

@@ -26,9 +26,11 @@ Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {peri
 
 
 def folder_of_releases(out: Path | None) -> Path | None:
-    """Refuse a file where releases are to be, before anything is read."""
-    if out is not None and out.exists() and not out.is_dir():
-        raise SpecError("--out", f"{out} is a file; name a folder, which may be a new one")
+    """Refuse what is no folder for releases, before anything is read."""
+    if out is not None:
+        from release.bundle.publish import check_output_folder
+
+        check_output_folder(out)
     return out
 
 
@@ -87,12 +89,9 @@ Html = Annotated[Path | None, typer.Option(help="The file of a page with picture
 
 
 def _ledger_folder(given: Path | None) -> Path | None:
-    """The ledger that is meant: where OUT is given, that of OUT."""
-    from release.bundle.publish import LEDGER
+    from release.bundle.publish import ledger_folder
 
-    if given is not None and (given / LEDGER).is_dir():
-        return given / LEDGER
-    return given
+    return None if given is None else ledger_folder(given)
 
 
 LedgerPath = Annotated[

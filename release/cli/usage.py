@@ -132,11 +132,27 @@ def _unknown_command(word: str, commands: Sequence[str]) -> str:
     return f"{word}: no such command; {hint}known are {', '.join(commands)}"
 
 
+_OTHER_OPTIONS = {
+    "--dry-run": "plan shows the cost, and check rehearses a run; neither spends anything",
+    "--epsilon": "it stands in the spec: budget.epsilon",
+    "--delta": "it stands in the spec: budget.delta",
+    "--spec": "write the file without it",
+    "-k": "write --key",
+    "-o": "write --out",
+    "-u": "write --unit",
+}
+"""Options that other tools have, and what to do here."""
+
+
 def _unknown_option(error: Any) -> str:
     name, context = str(error.option_name), getattr(error, "ctx", None)
     known: list[str] = []
     for param in context.command.params if context is not None else ():
         known += (option for option in param.opts if option.startswith("--"))
+    if name in _OTHER_OPTIONS:
+        return f"{name}: no such option; {_OTHER_OPTIONS[name]}"
+    if name == "--key" and "--trust" in known:
+        return "--key: no such option; write --trust and the public key"
     # Without the hyphens, which would make any two options similar.
     near = nearest(name.lstrip("-"), [option.lstrip("-") for option in known])
     hint = f"did you mean --{near}?" if near else "remove it"

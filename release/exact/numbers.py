@@ -12,7 +12,7 @@ rational ``"1/3"``, without sign, exponent or blanks.
 >>> parse_exact("1e-3")
 Traceback (most recent call last):
     ...
-ValueError: not an exact number; write an integer "4", a decimal "0.001" or a rational "1/3"
+ValueError: not an exact number; write it out: '0.001'
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
+from numbers import Integral
 from typing import TypeVar
 
 from release.errors import SpecError
@@ -60,6 +61,10 @@ def _remedy(text: str) -> str:
         return f'write "{share}" in place of a percentage'
     if text.count(",") == 1 and _EXACT.fullmatch(text.replace(",", ".")):
         return f'write "{text.replace(",", ".")}", with a point'
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]-?[0-9]{1,2}", text):
+        return f"write it out: {format(Decimal(text), 'f')!r}"
+    if text[:1] in tuple("“”„‘’«»"):
+        return 'these marks are not those of YAML; write "1" with straight ones'
     return 'write an integer "4", a decimal "0.001" or a rational "1/3"'
 
 
@@ -71,11 +76,15 @@ def exact(name: str, value: int | str | Fraction) -> Fraction:
             that does not follow the grammar.
     """
     # A Boolean is an integer of Python, and never meant as one.
-    if isinstance(value, bool) or not isinstance(value, int | str | Fraction):
+    if isinstance(value, bool) or not isinstance(value, Integral | str | Fraction):
+        example = "0.1"
+        if isinstance(value, float) and 1e-40 < value < 1e40:
+            example = format(Decimal(repr(float(value))), "f")
         raise SpecError(
-            name, f'found {value!r}; write an integer, a Fraction, or text such as "0.1"'
+            name, f'found {value!r}; write an integer, a Fraction, or text such as "{example}"'
         )
     try:
+        # An integer of NumPy is one, but no int.
         number = parse_exact(value) if isinstance(value, str) else Fraction(value)
     except ValueError as error:
         raise SpecError(name, str(error)) from None

@@ -8,7 +8,8 @@ import numpy as np
 
 from release.at_work import AtWork
 from release.bundle.answer_units import answer_unit
-from release.exact.domain import Topology
+from release.exact.domain import Codes, Topology
+from release.exact.statistics.statistic import Sums
 from release.facts.cells import told_by
 from release.facts.models import Cut, QueryFacts
 from release.facts.values import key_facts
@@ -119,21 +120,32 @@ def _row_cuts(tables: HereTables, spec_file: SpecFile, query: Query) -> Iterator
 def _answer_cuts(run: AtWork) -> Iterator[Cut]:
     """How many cells have an answer at an end of the domain, where true ones beyond it would be."""
     query = run.query
-    if query.is_on_statistic or len(query.answers.parts) > 1:
+    if len(query.answers.parts) > 1:
         return
     (domain,) = query.answers.parts
-    if domain.topology is not Topology.ORDERED:
+    codes = _true_codes(run)
+    if domain.topology is not Topology.ORDERED or codes is None:
         return
     # What adds up has no end of its own, so that an answer at that of its domain is a clamped one.
     adds_up = query.kind in ("count", "sum")
     counted_as = ", the end of its domain, and count as that" if adds_up else ""
-    highest = int((run.codes == domain.size - 1).sum())
+    highest = int((codes == domain.size - 1).sum())
     words = f"have {domain.labels[-1]} or more{counted_as or ', the highest answer'}"
     yield Cut(words, highest, "cells", is_change=adds_up)
     # Nothing is below no rows.
-    lowest = 0 if domain.labels[0] == 0 else int((run.codes == 0).sum())
+    lowest = 0 if domain.labels[0] == 0 else int((codes == 0).sum())
     words = f"have {domain.labels[0]} or less{counted_as or ', the lowest answer'}"
     yield Cut(words, lowest, "cells", is_change=adds_up)
+
+
+def _true_codes(run: AtWork) -> Codes | None:
+    """The true answers; None where the noise is on a statistic that is no sum of the cell."""
+    if not run.query.is_on_statistic:
+        return run.codes
+    if run.design is None or not isinstance(run.moves, Sums):
+        return None
+    codes = [run.query.answer_codes(block)[0] for block in run.truths()]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *codes])
 
 
 def _sensitivity_text(run: AtWork) -> str:

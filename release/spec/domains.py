@@ -6,9 +6,7 @@ comes from a table.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import ceil, floor
@@ -58,10 +56,6 @@ def _exact(value: object) -> Fraction:
         # Cut, because a spec may hold a number of any length.
         text = str(value)[:40]
         problem = "write a number of at least 0" if text.startswith("-") else str(error)
-        if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]-?[0-9]{1,2}", text):
-            problem = f"write it out: {format(Decimal(text), 'f')!r}"
-        elif text[:1] in "“”„‘’«»":
-            problem = 'these marks are not those of YAML; write "1" with straight ones'
         raise ValueError(f"found {text!r}; {problem}") from error
 
 

@@ -252,11 +252,21 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if not isinstance(key, str):
-            raise SpecError(f"line {line}", f"the key {key!r} is not text; put it in quotes")
+            raise SpecError(f"line {line}", _no_key(key))
         if key in keys:
             raise SpecError(f"line {line}", f"{key!r} stands twice; keep one")
         keys.add(key)
     return loader.construct_mapping(node, deep=True)
+
+
+def _no_key(key: object) -> str:
+    """What is wrong with a name of a field that is no text."""
+    if isinstance(key, bool):
+        words = "on, yes and true" if key else "off, no and false"
+        return f"the key {key} is not text, as YAML reads {words}; put it in quotes"
+    if isinstance(key, int):
+        return f"the key {key} is not text; put it in quotes, or write 1000 where 1,000 is meant"
+    return f"the key {key!r} is not text; put it in quotes"
 
 
 def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
@@ -301,6 +311,9 @@ _YAML = {
     "'\\t'": "a tab stands where spaces belong; indent with spaces",
     "mapping values are not allowed": "a second colon in the line; put the value in quotes",
     "could not find expected ':'": "a field without a colon; write name: value",
+    "but found '<scalar>'": "text behind a quotation mark; put all of the value in quotes",
+    "escape character": "a backslash in double quotes; write /, or put it in single quotes",
+    "another document": "a second document begins; remove the line ---",
     "<block end>": "the line does not fit those above; indent fields of one level alike",
     "',' or ']'": "a bracket is not closed; write ]",
     "',' or '}'": "a brace is not closed; write }",

@@ -6,8 +6,8 @@ wiped once the answers are read; after a kill, the next run or ``recover`` wipes
 A frame is refused for the dtype of a column and never for a value: the rule for Parquet files
 applies (:func:`release.tables.schemas.fits`). Pandas makes floats of integers with missing values,
 so floats may be declared as integers; those that are not whole are missing. Values of an object
-column are taken as text. What a value means is found as it is read, as in every other source, so that
-``check`` can count what is left out.
+column are taken as text. What a value means is found as it is read, as in every other source, so
+that ``check`` can count what is left out.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from release.errors import DataError, SpecError, unknown_name
+from release.exact.numbers import safe_text
 from release.records.files import storage_errors
 from release.spec.declarations import ColumnType, Table
 from release.spec.load import SpecFile
@@ -119,6 +120,9 @@ def arrow_of(at: str, frame: Any) -> pa.Table | None:
         return None
     if isinstance(frame, pa.Table):
         return frame
+    found = type(frame).__name__
+    if found == "Series":
+        raise SpecError(at, "found Series, one column; give the frame")
     # Frames of other libraries hand their columns on through Arrow's interface.
     if hasattr(frame, "__arrow_c_stream__"):
         try:
@@ -126,7 +130,6 @@ def arrow_of(at: str, frame: Any) -> pa.Table | None:
         # Whatever another library raises of a column of Python's objects may quote a value.
         except Exception:
             raise SpecError(at, "the frame has a column that Arrow has no type for") from None
-    found = type(frame).__name__
     raise SpecError(at, f"found {found}; give a pandas or Polars frame, or an Arrow table")
 
 
@@ -145,7 +148,12 @@ def schema_of(frame: Any) -> pa.Schema:
     if stored is not None:
         return pa.schema([(field.name, _plain(field.type)) for field in stored.schema])
     fields = []
-    for name in frame.columns:
+    titles = list(frame.columns)
+    for name in titles:
+        if not isinstance(name, str):
+            raise SpecError("frame", f"a column is called {safe_text(name)}; give it a text")
+        if titles.count(name) > 1:
+            raise SpecError("frame", f"the column {name!r} stands twice; rename one")
         dtype = frame[name].dtype
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = dtype.categories.dtype

@@ -233,6 +233,14 @@ class BinnedQuery(StatisticQuery):
                 raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
         elif not -AMOUNT_LIMIT <= self.clamp[0] < self.clamp[1] <= AMOUNT_LIMIT:
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
+        elif self.named is not StatisticName.SUM and not (
+            self.clamp[0] < self.bins.high and self.bins.low <= self.clamp[1]
+        ):
+            low, high = self.clamp
+            raise ValueError(
+                f"rows count as {low} to {high} (clamp), and no such value lies in the bins from "
+                f"{self.bins.low} to {self.bins.high}; make them overlap"
+            )
         return self
 
     def _check_values(self, values: Sequence[int]) -> None:

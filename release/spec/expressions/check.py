@@ -166,7 +166,9 @@ def misfit(name: str, types: list[ColumnType]) -> str:
     """The message for arguments that a function does not take."""
     if name in COMPARISONS and len(types) == 2:
         remedy = "cast one of them"
-        if ColumnType.STRING in types:
+        if ColumnType.DATE in types or ColumnType.TIMESTAMP in types:
+            remedy = "write a day as DATE '2024-01-31', a time as TIMESTAMP '2024-01-31 12:00'"
+        elif ColumnType.STRING in types:
             remedy = f"write numbers without quotes and texts in quotes, or {remedy}"
         return f"{name!r} compares {_a(types[0])} with {_a(types[1])}; {remedy}"
     kinds = ", ".join(kind.value for kind in types)

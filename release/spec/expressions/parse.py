@@ -177,7 +177,7 @@ def _check_tokens(tokens: list[Any]) -> None:
         if depth > MOST_BRACKETS:
             raise ValueError(f"brackets nest more than {MOST_BRACKETS} deep; write it flatter")
         if token.token_type in {TokenType.L_BRACKET, TokenType.L_BRACE}:
-            raise ValueError("lists and structs are not allowed; use single values")
+            raise ValueError("lists and structs are not allowed; write x IN ('a', 'b') for several")
         if token.token_type is TokenType.SEMICOLON:
             raise ValueError("write one expression over the columns of a row, without ;")
         # As a type with arguments it is tried in two ways, and so is what stands in it.
@@ -411,7 +411,7 @@ _REFUSED = {
     **dict.fromkeys(("Star", "Columns"), "a star"),
     **dict.fromkeys(("Placeholder", "Parameter", "SessionParameter"), "a parameter"),
     **dict.fromkeys(("Lambda", "Kwarg", "PropertyEQ"), "a lambda"),
-    "Null": "NULL by itself, beside IS NULL and ELSE NULL,",
+    "Null": "NULL by itself (write x IS NULL, x IS NOT NULL or ELSE NULL)",
     "Escape": "ESCAPE",
     "Interval": "an interval",
     "Pow": "a power as a sign; write power(x, y); it",
@@ -506,6 +506,10 @@ _CALLED = {
 """What DuckDB also calls the functions that are allowed."""
 
 
+_DATES = frozenset({"to_date", "str_to_date", "parse_date", "strptime", "to_timestamp", "date"})
+"""Functions that make a date of a text."""
+
+
 def unknown_function(name: str) -> str:
     """The message for a function that is not in the table."""
     if name.lower() in _CLOCKS:
@@ -514,6 +518,8 @@ def unknown_function(name: str) -> str:
         return f"{name} is not allowed: it differs from run to run; use a column of the table"
     if name in _AGGREGATES:
         return f"{name} is not allowed: a function of several rows; use those of one row"
+    if name.lower() in _DATES:
+        return f"{name} is not allowed; write a date as DATE '2024-01-31'"
     if name in _CALLED:
         return f"{name} is not allowed; it is called {_CALLED[name]}"
     callable_names = [own for own in FUNCTIONS if own.isidentifier() and own not in _WORDS]

@@ -41,17 +41,23 @@ _TABULATION_TAGS = {
 """Where such names stand in the location of an error below a field of a tabulation."""
 
 _RENAMED = {
+    "bounds": "clamp",
+    "column": "of",
     "differences": "sensitivity",
+    **dict.fromkeys(("condition", "filter"), "where"),
+    **dict.fromkeys(("group_by", "groupby", "groups"), "by"),
     "levels": "bins",
     "licence": "license",
     "measure": "kind",
     "neighbours": "neighbors",
+    "noise": "mechanism",
     "structural": "global",
 }
-"""Names that stood in drafts, or that another spelling suggests."""
+"""Names that stood in drafts, that other tools have, or that another spelling suggests."""
 
 _OTHER_WORDS = {
     **{"bounded": "replace_one", "substitute": "replace_one", "unbounded": "add_remove"},
+    **dict.fromkeys(("symmetric", "add_one_row", "addonerow", "add_or_remove"), "add_remove"),
     **dict.fromkeys(("average", "avg"), "mean"),
     **dict.fromkeys(("float", "double", "decimal", "numeric", "real"), "number"),
     **dict.fromkeys(("int", "int64", "bigint", "long"), "integer"),
@@ -65,12 +71,19 @@ _RENAMED_KINDS = {
     "level": "the statistic as the kind (sum, mean, min, max, median), with bins",
     "real": "the statistic as the kind (sum, mean), with grid",
     "value": "per_unit",
+    **dict.fromkeys(("count_distinct", "nunique", "distinct"), "count with of: the unit"),
+    **dict.fromkeys(("histogram", "group_by", "groupby"), "count with by: [the column], and keys"),
+    **dict.fromkeys(("variance", "var", "std", "stdev", "deviation"), "mean and quantiles"),
+    **dict.fromkeys(("quantile", "percentile", "percentiles"), "quantiles with at: [shares]"),
 }
 
 _ELSEWHERE = {
-    "on_violation": "it stands in the contract of a table, below columns and the name of a column"
+    "alpha": "leave it out; intervals hold in 95 of 100",
+    "derive": "a column is derived of a table: tables.NAME.derive",
+    "on": "leave it out; tables are joined on the privacy unit",
+    "on_violation": "it stands in the contract of a table, below columns and the name of a column",
 }
-"""Fields that only another file has."""
+"""Fields that stand in another place, or that nothing has."""
 
 _TYPES = {
     "bool_type": "true or false",
@@ -85,11 +98,18 @@ _TYPES = {
 """What to write where a value is of another type."""
 
 _FORMS = {
+    "attributes": "{name: [k1, k2]}",
     "bins": "{low: a, high: b, count: k}",
     "budget": '{scope: name, epsilon: "1"}',
     "grid": "{low: a, high: b, step: s, scale: unit}",
+    "columns": "{name: type}",
+    "derive": "{name: {type: boolean, sql: age > 17}}",
     "guarantee": '{epsilon: "1"}',
+    "hierarchy": "{file: areas.csv, levels: [county, tract]}",
+    "join": "{table: name}",
     "ordered": "{min: a, max: b}",
+    "publish": "{county: [[], [sex]]}",
+    "tables": "{name: {path: file, columns: {name: type}}}",
 }
 """How fields with fields of their own are written."""
 
@@ -228,7 +248,9 @@ def _of_another_type(model: type[Model], error: Any, types: Sequence[str]) -> st
     if field == "cyclic" and isinstance(value, list):
         return "a circle has numbers only: write how many, or nominal: [labels]"
     words = " or ".join(dict.fromkeys(types))
-    if field in _FORMS and "model_type" in error["type"]:
+    if error["loc"][-2:-1] == ("derive",):
+        return f"found {_shown(value)}; write {{type: boolean, sql: age > 17}}"
+    if field in _FORMS and error["type"] in ("model_type", "dict_type"):
         return f"found {_shown(value)}; write {field}: {_FORMS[field]}"
     if isinstance(value, bool) and "text" in types:
         read = "yes, on and true" if value else "no, off and false"

@@ -498,3 +498,17 @@ def test_a_run_says_when_its_spec_was_last_checked_and_nothing_more(
         assert status == 0
         assert f"checked    never: dp-release check SPEC --into {out} says what is left out" in told
     assert len(notes) == 1
+
+
+@pytest.mark.parametrize("noise", ["on_statistic", "on_answer"])
+def test_sums_beyond_their_bins_are_counted(noise: str, tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"unit": f"u{i}", "place": "aab"[i % 3], "day": 1, "kind": 1, "wh": 10} for i in range(30)
+    ]
+    sums = query("binned", statistic="sum", clamp=[0, 10], by=["place"], noise=noise)
+    sums |= {"bins": {"low": 0, "high": 120, "count": 12}, "sensitivity": "global"}
+    told = check_run(read_spec(Small(rows, [sums], max_rows_per_unit=1).write(tmp_path)))
+    (beyond,) = [reason for reason in told.left_out if reason.noun == "cells"]
+    # 200 in one place, which has 120 at most; 100 in the other.
+    assert (beyond.count, beyond.whole) == (1, 2)
+    assert beyond.words.startswith("have 110 or more, the end of its domain")
