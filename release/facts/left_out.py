@@ -7,11 +7,27 @@ that no key names. ``check`` begins with it, and ``check --strict`` is judged by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from release.facts.models import Confidential, QueryFacts, TableFacts
+
+UNREAD = {
+    "fewer fields": "have fewer fields than the header",
+    "more fields": "have more fields than the header",
+    "quotes": "have a quote that is not closed, or within a field",
+    "too long": "are longer than 16 MiB",
+}
+"""Why a line of a CSV file cannot be read."""
+
+DECLARE = "declare them: missing: [NA]"
+LOOKS = {
+    "a word": ("words such as NA", DECLARE),
+    "a decimal comma": ("numbers with a comma", 'write csv: {decimal: ","} if it is a decimal one'),
+}
+"""What texts look like that are no values, and what to write for them."""
 
 LOUD = Fraction(1, 100)
 """A larger share stands in capitals."""
@@ -27,7 +43,7 @@ class Reason(Confidential):
         count: how many.
         whole: of how many.
         noun: what they are: rows, lines, values.
-        example: the cell that it changes most, in words; empty where there is none.
+        example: the cell that it changes most, or what to do, in words; empty where there is none.
     """
 
     of: str
@@ -56,21 +72,32 @@ class Reason(Confidential):
 def reasons_of_table(table: TableFacts) -> Iterator[Reason]:
     """What of a table no query sees, or sees as missing."""
     faults = dict(table.faults)
-    unread = faults.pop(("unreadable line", ""), 0)
+    unread = {cause: n for (rule, cause), n in faults.items() if rule == "unreadable line"}
     without_unit = sum(count for (rule, _), count in faults.items() if rule == "no unit")
-    lines = table.rows + without_unit + unread
-    yield Reason(table.table, "cannot be read, and are left out", unread, lines, "lines")
+    lines = table.rows + without_unit + sum(unread.values())
+    for cause, count in unread.items():
+        yield Reason(table.table, f"{UNREAD[cause]}, and are left out", count, lines, "lines")
     yield Reason(table.table, "have no unit, and are left out", without_unit, lines)
-    misfits = {column: n for (rule, column), n in faults.items() if rule.startswith("not a ")}
+    misfits: Counter[str] = Counter()
+    for (rule, column), count in faults.items():
+        if rule.startswith("not a ") or rule in LOOKS:
+            misfits[column] += count
     for (rule, column), count in faults.items():
         if rule.startswith("not a "):
             kind = rule.replace("not a i", "not an i")
             words = f"of {column} are {kind}, and count as missing"
             yield Reason(table.table, words, count, table.rows, "values")
         elif rule == "missing":
-            own = count - misfits.get(column, 0)
+            own = count - misfits[column]
             yield Reason(table.table, f"of {column} are missing", own, table.rows, "values")
-        elif rule not in ("no unit", "nullable"):
+        elif rule in LOOKS:
+            words, remedy = LOOKS[rule]
+            words = f"of {column} are {words}, and count as missing"
+            yield Reason(table.table, words, count, table.rows, "values", remedy)
+        elif rule == "a unit of a word":
+            words = f"of {column} are words such as NA, and name a unit"
+            yield Reason(table.table, words, count, table.rows, "values", DECLARE)
+        elif rule not in ("no unit", "nullable", "unreadable line"):
             yield Reason(table.table, f"break {rule} of {column}", count, table.rows)
     if table.join is not None:
         yield Reason(

@@ -5,13 +5,15 @@ They are public, and nothing in them comes from a table.
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import re
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import PurePath
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, StringConstraints, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, Tag, model_validator
 
 from release.spec.domains import Exact, Label, Model, one_of
 
@@ -64,6 +66,62 @@ class ColumnType(StrEnum):
 ColumnKind: TypeAlias = Annotated[ColumnType, Field(strict=False)]
 
 
+_ENCODINGS = frozenset(
+    {
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "shift_jis", "euc_jp", "euc_kr"),
+        *("gb18030", "big5", "koi8-r", "mac-roman", "cp437", "cp850", "cp852"),
+        *(f"iso8859-{part}" for part in range(1, 17) if part != 12),
+        *(f"cp{number}" for number in range(1250, 1259)),
+    }
+)
+"""Encodings of text by Python's names: each character of a file stands for itself."""
+
+
+def _encoding(name: str) -> str:
+    try:
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        found = ""
+    if found not in _ENCODINGS:
+        raise ValueError("no encoding of text that is known; write one such as cp1252 or utf-16")
+    return name
+
+
+def _separator(text: str) -> str:
+    if len(text) != 1 or not text.isascii() or text.isalnum() or text in '"\r\n\0.+-':
+        raise ValueError('write one mark, such as ";" or "\\t"')
+    return text
+
+
+class CsvFormat(Model):
+    """How the CSV files of a table are written, where it is not as most are."""
+
+    separator: Annotated[str, AfterValidator(_separator)] | None = Field(
+        default=None,
+        description='what stands between fields, such as `";"`; without it a comma, and a tab in '
+        "`.tsv` files",
+    )
+    decimal: Literal[".", ","] = Field(default=".", description="the mark before decimals")
+    encoding: Annotated[str, AfterValidator(_encoding)] = Field(
+        default="utf-8", description="the encoding of the text, such as `cp1252` or `utf-16`"
+    )
+    skip: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=0, description="how many lines stand before the header"
+    )
+    header: Annotated[list[Column], Field(min_length=1)] | None = Field(
+        default=None, description="the names of all columns, of files whose first line is a row"
+    )
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the bytes are read as they are."""
+        return codecs.lookup(self.encoding).name in ("utf-8", "ascii")
+
+    def separator_of(self, file: PurePath) -> str:
+        """The separator of a file."""
+        return self.separator or ("\t" if ".tsv" in file.name.lower() else ",")
+
+
 class Join(Model):
     """Adds the columns of another table, matched on the privacy unit."""
 
@@ -85,6 +143,10 @@ class Table(Model):
     )
     columns: dict[Column, ColumnKind] = Field(min_length=1, description="the columns, with types")
     relation: Label | None = Field(default=None, description="the table of a database")
+    csv: CsvFormat | None = Field(default=None, description="how CSV files are written")
+    missing: list[str] = Field(
+        default=[], description="words of CSV files that mean that there is no value, such as `NA`"
+    )
     contract: FilePath | None = Field(default=None, description="a file of rules for the values")
     join: Join | None = Field(default=None, description="the table whose columns are added")
     derive: dict[Column, DerivedColumn] = Field(default={}, description="columns made from one row")

@@ -36,6 +36,7 @@ from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
 from release.tables.columns import number_column, numbers_of, repeated_hashes, text_column
 from release.tables.formats.base import Incoming, Source
+from release.tables.formats.csv_files import Csv
 from release.tables.formats.duckdb_file import DuckDbFile, check_stored, database, relation_of
 from release.tables.formats.parquet import Parquet, read_parquet
 from release.tables.lines import UNREADABLE
@@ -299,7 +300,10 @@ class Tables:
         if name in self._in_place:
             faults += self._left_out_of(name, self._in_place[name])
         for batch in self._read_again[name]() if name in self._read_again else ():
-            faults["unreadable line", ""] += int((batch.schema.metadata or {}).get(UNREADABLE, 0))
+            for entry, count in (batch.schema.metadata or {}).items():
+                if entry.startswith(UNREADABLE):
+                    cause = entry.removeprefix(UNREADABLE).decode()
+                    faults["unreadable line", cause] += int(count)
             with self._incoming(name, batch) as relation:
                 faults += self._left_out_of(name, relation)
         return faults
@@ -307,11 +311,21 @@ class Tables:
     def _left_out_of(self, name: str, relation: str) -> Counter[tuple[str, str]]:
         spec = self._spec_file.spec
         columns, unit = spec.tables[name].columns, spec.privacy.unit
-        query = faults_sql(relation, self._stored(relation), columns, unit)
+        is_csv = name in self._sources and isinstance(self._sources[name].format, Csv)
+        stored = self._stored(relation)
+        query = faults_sql(relation, stored, columns, unit, has_words=is_csv)
         # Not by ``rows``: that would copy a table which was read in passing, within this reading.
         numbers = self._answered(query, name).column("n")[0].as_py()
-        rules = ["no unit" if c == unit else f"not a {columns[c].value}" for c in columns]
-        return Counter(dict(zip(zip(rules, columns, strict=True), numbers, strict=True)))
+        found: Counter[tuple[str, str]] = Counter()
+        size = len(columns)
+        for place, column in enumerate(columns):
+            wrong, word = f"not a {columns[column].value}", "a word"
+            if column == unit:
+                wrong, word = "no unit", "a unit of a word"
+            found[wrong, column] += numbers[place]
+            found[word, column] += numbers[size + place]
+            found["a decimal comma", column] += numbers[2 * size + place]
+        return found
 
     def _repeated(self, name: str, unique: list[str]) -> int:
         """The number of rows that repeat the values of ``unique`` columns of an earlier row."""

@@ -64,6 +64,10 @@ _YEARS = "TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
 _TRUE = r"(?i)[ \t]*(true|t|yes|y|1)[ \t]*"
 _FALSE = r"(?i)[ \t]*(false|f|no|n|0)[ \t]*"
 _MISSING = r"(?i)[ \t]*(nan)?[ \t]*"
+_WORDS = r"(?i)[ \t]*(n/?a|n\.a\.|#n/a|null|\(null\)|none|nil|missing|-+|\.)[ \t]*"
+"""Texts that usually mean that there is no value."""
+_COMMA = r"[ \t]*[+-]?[0-9.]*,[0-9]+[ \t]*"
+"""Numbers with a decimal comma, or with one between thousands."""
 
 
 def normal_sql(
@@ -99,19 +103,39 @@ def normal_sql(
 
 
 def faults_sql(
-    relation: str, stored: Mapping[str, str], columns: Mapping[str, ColumnType], unit: str
+    relation: str,
+    stored: Mapping[str, str],
+    columns: Mapping[str, ColumnType],
+    unit: str,
+    *,
+    has_words: bool = False,
 ) -> str:
     """A query with one row: a list of how often each column's value is not of its declared type.
 
-    Of rows with a unit; for the unit it is the number of rows without one.
+    Of rows with a unit; for the unit it is the number of rows without one. Two lists behind it tell
+    of texts (``has_words``) how many of these look like a word for a missing value
+    (for the unit: how many rows have such a unit), and like a number with a decimal comma. They are
+    not in the first.
     """
-    tests = []
+    tests, words, commas = [], [], []
     own = f"({_value(unit, stored, columns[unit], True)}) IS NULL"
     for column, kind in columns.items():
+        is_text = has_words and stored[column] in _TEXTS
+        text = _plain(identifier(column), stored[column])
+        is_word = f"regexp_full_match({text}, {literal(_WORDS)})" if is_text else "false"
+        is_comma = f"regexp_full_match({text}, {literal(_COMMA)})" if is_text else "false"
         is_missing = _is_missing(identifier(column), stored[column])
         value = _value(column, stored, kind, column == unit)
         test = f"NOT ({own}) AND NOT ({is_missing}) AND ({value}) IS NULL"
-        tests.append(f"count(*) FILTER (WHERE {own if column == unit else test})")
+        if column == unit:
+            tests.append(f"count(*) FILTER (WHERE {own})")
+            words.append(f"count(*) FILTER (WHERE NOT ({own}) AND {is_word})")
+            commas.append("0")
+        else:
+            tests.append(f"count(*) FILTER (WHERE {test} AND NOT {is_word} AND NOT {is_comma})")
+            words.append(f"count(*) FILTER (WHERE {test} AND {is_word})")
+            commas.append(f"count(*) FILTER (WHERE {test} AND {is_comma})")
+    tests += words + commas
     rows = f"SELECT {_read(stored, columns)} FROM {relation}"
     return f"SELECT [{', '.join(tests)}] AS n FROM ({rows})"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from release.errors import SpecError, did_you_mean
-from release.spec.declarations import ColumnType, Table
-from release.tables.lines import first_line
+from release.spec.declarations import ColumnType, CsvFormat, Table
+from release.tables.lines import header_of
 from release.tables.normal import ENGINE_TYPES
 
 SQL_TYPES = {
@@ -40,7 +40,7 @@ _MOST_COLUMNS = 10_000
 """The engine takes a minute to look at a header of a million."""
 
 
-def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
+def read_header(name: str, table: Table, form: CsvFormat, file: Path) -> tuple[str, ...]:
     """The header of a CSV file, which has every declared column once.
 
     Raises:
@@ -48,28 +48,61 @@ def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
     """
     field = f"tables.{name}.path"
     try:
-        header = tuple(first_line(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
+        header = tuple(header_of(file, form))
+    except UnicodeDecodeError as error:
+        raise SpecError(field, f"{file.name} is not UTF-8; {_encoding_of(file)}") from error
+    except (OSError, csv.Error) as error:
+        raise SpecError(field, f"{file.name} cannot be read as CSV") from error
     _check_width(field, file.name, len(header))
     lowered = list(map(str.casefold, header))
+    separator = form.separator_of(file)
+    other = other_separator(header, separator)
     # Where no name is a declared one the line may be a row, and what a row holds is in no message.
     if not any(column.casefold() in lowered for column in table.columns):
+        if other is not None:
+            mark = "\\t" if other == "\t" else other
+            remedy = f'write csv: {{separator: "{mark}"}}'
+            raise SpecError(field, f"{file.name} is separated by '{mark}'; {remedy}")
         raise SpecError(
             field,
-            f"line 1 of {file.name} names none of the declared columns; the first line of each CSV "
-            "file has to be its header",
+            f"line {form.skip + 1} of {file.name} names none of the declared columns; the first "
+            "line of each CSV file has to be its header, or write csv: {header: [names]} for files "
+            "without one, or csv: {skip: lines} where others stand before it",
         )
     for column in table.columns:
         count = lowered.count(column.casefold())
-        if column not in header or count != 1:
-            near = did_you_mean(column, header) if not count else ""
-            raise SpecError(
-                f"tables.{name}.columns.{column}",
-                f"{file.name} has {count or 'no'} such column in its header (DuckDB ignores case)"
-                + (f"; {near}it has {', '.join(header[:12])}" if not count else ""),
-            )
+        at = f"tables.{name}.columns.{column}"
+        if not count:
+            near = did_you_mean(column, header)
+            has = ", ".join(header[:12])
+            raise SpecError(at, f"{file.name} has no such column; {near}it has {has}")
+        if count > 1:
+            problem = f"{file.name} has {count} columns of this name up to case; rename the others"
+            raise SpecError(at, problem)
+        if column not in header:
+            written = header[lowered.index(column.casefold())]
+            raise SpecError(at, f"{file.name} has {written!r}; write the name so")
     return header
+
+
+def other_separator(header: Sequence[str], separator: str) -> str | None:
+    """The mark that a header of one name seems to be separated by; None where it is fine."""
+    if len(header) != 1:
+        return None
+    counts = {mark: header[0].count(mark) for mark in ",;\t|" if mark != separator}
+    mark = max(counts, key=lambda each: counts[each])
+    return mark if counts[mark] else None
+
+
+def _encoding_of(file: Path) -> str:
+    """What to write for a file that is not UTF-8."""
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(2)
+    except OSError:
+        start = b""
+    likely = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "cp1252"
+    return f"name its encoding, such as csv: {{encoding: {likely}}}"
 
 
 def check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, where: str) -> None:

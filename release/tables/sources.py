@@ -19,7 +19,7 @@ from release.errors import DataError, SpecError
 from release.records.stores import is_uri, open_store
 from release.spec.declarations import Table
 from release.spec.load import SpecFile
-from release.tables.formats.base import Format, Source
+from release.tables.formats.base import Format, Source, ending_of
 from release.tables.formats.csv_files import Csv
 from release.tables.formats.duckdb_file import DuckDbFile
 from release.tables.formats.parquet import Frames, Parquet
@@ -86,7 +86,7 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
 def _of_a_folder(files: Sequence[Path]) -> list[Path]:
     """The files of a folder in the first of the formats that it has: notes may lie beside them."""
     for kind in FORMATS:
-        own = [file for file in files if file.suffix.lower() in kind.endings]
+        own = [file for file in files if ending_of(file) in kind.endings]
         if own:
             return own
     return []
@@ -106,7 +106,7 @@ def _is_data(file: PurePath, named: Sequence[str]) -> bool:
 
 def _format_of(files: Sequence[Path]) -> Format | None:
     """The format of files by their endings; None where it is not the same one for all."""
-    endings = {file.suffix.lower() for file in files}
+    endings = {ending_of(file) for file in files}
     for kind in FORMATS:
         if endings <= kind.endings:
             return kind
@@ -116,9 +116,9 @@ def _format_of(files: Sequence[Path]) -> Format | None:
 def _unread(files: Sequence[Path]) -> str:
     """Why no format reads these files, and the way out."""
     for file in files:
-        remedy = _UNREAD.get(file.suffix.lower())
+        remedy = _UNREAD.get(ending_of(file))
         if remedy is not None:
-            return f"{file.suffix} files are not read; {remedy}"
+            return f"{ending_of(file)} files are not read; {remedy}"
     return "the files must all be .parquet or all .csv"
 
 
@@ -130,7 +130,12 @@ def find_sources(spec_file: SpecFile) -> dict[str, Source]:
     """
     sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
     for name, source in sources.items():
-        source.format.check(name, spec_file.spec.tables[name], source)
+        table = spec_file.spec.tables[name]
+        if not isinstance(source.format, Csv | Frames):
+            for field, given in (("csv", table.csv), ("missing", table.missing)):
+                if given:
+                    raise SpecError(f"tables.{name}.{field}", "is for CSV files; leave it out")
+        source.format.check(name, table, source)
     return sources
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from release.errors import ReleaseError, shown
-from release.facts.left_out import Reason, left_out
+from release.facts.left_out import LOOKS, Reason, left_out
 from release.facts.models import (
     ColumnFacts,
     Confidential,
@@ -27,7 +27,6 @@ MOST_LINES = 10
 _FAULTS = {
     "nullable": "rows have no value and need one",
     "no unit": "more rows have no unit, and are left out",
-    "unreadable line": "lines cannot be read, and are left out",
 }
 
 
@@ -79,8 +78,9 @@ def _table_lines(table: TableFacts) -> Iterator[str]:
     if table.repeated:
         yield f"  {_counted(table.repeated, 'rows repeat another')}"
     for (rule, column), count in table.faults.items():
-        # What is missing stands in the line of the column, as queries see it.
-        if rule != "missing":
+        # What is missing stands in the line of the column, as queries see it; others stand among
+        # what is left out, with the cause.
+        if rule not in ("missing", "unreadable line", "a unit of a word", *LOOKS):
             text = _counted(count, _fault(rule))
             yield f"  {column}: {text}" if column else f"  {text}"
     if table.seen != table.rows:

@@ -242,7 +242,9 @@ def _in_place_of_domain(name: str, fields: Collection[str], value: object) -> st
     return "grid" if only_key(value) == "grid" else "bins"
 
 
-def _of_another_type(model: type[Model], error: Any, types: Sequence[str]) -> str:
+def _of_another_type(  # noqa: PLR0911 - one for each remedy
+    model: type[Model], error: Any, types: Sequence[str]
+) -> str:
     value = error["input"]
     field = str(error["loc"][-1]) if error["loc"] else ""
     if field == "cyclic" and isinstance(value, list):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import pyarrow as pa
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 Incoming: TypeAlias = pa.Table | pa.RecordBatchReader
 """Rows on their way into the engine, with the declared columns: as stored, or as text."""
+
+
+_PACKED = frozenset({".gz", ".zst", ".bz2"})
+
+
+def ending_of(file: PurePath) -> str:
+    """The ending of a file in small letters; of a packed one with that of what is in it."""
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    return "".join(suffixes[-2:] if suffixes and suffixes[-1] in _PACKED else suffixes[-1:])
 
 
 @dataclass(frozen=True)

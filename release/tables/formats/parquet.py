@@ -45,7 +45,7 @@ _MOST_AHEAD = 16
 class Parquet(Format):
     """Parquet files, also in folders whose names are partitions."""
 
-    endings = frozenset({".parquet"})
+    endings = frozenset({".parquet", ".pq"})
 
     def check(self, name: str, table: Table, source: Source) -> None:
         """As every format: all files have all columns, each in one type that fits."""
