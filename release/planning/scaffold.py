@@ -15,6 +15,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -24,12 +25,16 @@ import pyarrow.parquet as pq
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from release.errors import SpecError, unknown_name
+from release.errors import SpecError, did_you_mean, unknown_name
 from release.queries.read import ENGINE_NAMES, parse_spec
-from release.spec.declarations import Column, ColumnType
+from release.spec.declarations import Column, ColumnType, CsvFormat
 from release.spec.periods import is_template
 from release.spec.refusals.unfinished import TODO
-from release.tables.schemas import type_of
+from release.tables.formats.base import ending_of
+from release.tables.formats.csv_files import Csv
+from release.tables.formats.parquet import Parquet
+from release.tables.lines import header_of
+from release.tables.schemas import likely_encoding, other_separator, type_of
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000
@@ -43,6 +48,9 @@ _COLUMN: TypeAdapter[str] = TypeAdapter(Column)
 _COUNTED = (ColumnType.STRING, ColumnType.INTEGER)
 """The types that a privacy unit, and the category of a mode, can have."""
 
+_VALUE = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+"""Names that look like values."""
+_YEAR = re.compile(r"(19|20)[0-9]{2}")
 _ID = re.compile(r"(?:^|[\W\d_])[iI][dD]$|[a-z]I[dD]$")
 _PERSON = re.compile(r"household|person|meter")
 
@@ -85,6 +93,7 @@ class TableSchema:
         left_out: the others.
         instants: the columns whose times are of a zone.
         unit: the column that names the privacy unit.
+        form: how a CSV file is written; None of a Parquet file.
     """
 
     path: Path
@@ -93,27 +102,38 @@ class TableSchema:
     left_out: tuple[StoredColumn, ...]
     instants: tuple[str, ...]
     unit: str
+    form: CsvFormat | None = None
 
     @property
     def name(self) -> str:
         """The name of the table in the spec."""
-        return _table_name(self.path.stem)
+        return _table_name(self.stem)
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its ending."""
+        return self.path.name[: -len(ending_of(self.path))]
 
 
 def read_schema(path: Path, unit: str | None, folder: Path | None) -> TableSchema:
     """The schema of a table; arguments and errors as those of :func:`starting_spec`."""
     if path.exists() and not path.is_file():
         raise SpecError("TABLE", f"is no plain file; {_TAKEN}")
-    readers = {".parquet": _parquet, ".csv": _csv}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+    ending = ending_of(path)
+    if ending not in Parquet.endings | Csv.endings:
         raise SpecError("TABLE", f"{path.name!r} is neither; {_TAKEN}")
+    if not path.exists():
+        names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise SpecError(
+            "TABLE", f"there is no {path.name!r}; {did_you_mean(path.name, names)}{_TAKEN}"
+        )
+    form = _csv_form(path) if ending in Csv.endings else None
     relative = path.name if folder is None else os.path.relpath(path, folder)
     if TODO in relative:
         raise SpecError(
             "TABLE", f"its path holds {TODO}, which marks an unfinished spec; rename it"
         )
-    usable = _usable(path, reader(path))
+    usable = _usable(path, _parquet(path) if form is None else _csv(path, form))
     columns: dict[str, ColumnType] = {}
     left_out = []
     for column in usable:
@@ -122,9 +142,8 @@ def read_schema(path: Path, unit: str | None, folder: Path | None) -> TableSchem
         else:
             columns[column.name] = column.kind
     instants = tuple(column.name for column in usable if column.is_instant)
-    return TableSchema(
-        path, relative, columns, tuple(left_out), instants, _unit(path, columns, unit)
-    )
+    own = _unit(path, columns, tuple(left_out), unit)
+    return TableSchema(path, relative, columns, tuple(left_out), instants, own, form)
 
 
 def _parquet(path: Path) -> list[StoredColumn]:
@@ -150,25 +169,47 @@ def _stored(name: str, stored: pa.DataType) -> StoredColumn:
     )
 
 
-def _csv(path: Path) -> list[StoredColumn]:
-    """The titles in the first line; no byte after it is decoded or parsed."""
+def _csv_form(path: Path) -> CsvFormat:
+    """How a CSV file seems to be written, by its first line alone."""
+    form = CsvFormat()
     try:
-        # Bounded: a file without a line break would be read whole.
-        with path.open("rb") as file:
-            line = file.readline(_LONGEST_LINE + 1)
-    except (OSError, ValueError) as error:
+        header = header_of(path, form)
+    except UnicodeDecodeError:
+        form = CsvFormat(encoding=likely_encoding(path))
+        header = []
+        with suppress(UnicodeDecodeError, OSError, csv.Error):
+            header = header_of(path, form)
+    # Whatever else is wrong is said where the names are read.
+    except (OSError, ValueError, csv.Error):
+        return form
+    other = other_separator(header, form.separator_of(path))
+    return form if other is None else form.model_copy(update={"separator": other})
+
+
+def _csv(path: Path, form: CsvFormat) -> list[StoredColumn]:
+    """The titles in the first line; no line after it is parsed."""
+    try:
+        # Strict: a quoted title may not continue in the next line, which is a row.
+        titles = header_of(path, form)
+    except (OSError, pa.ArrowException) as error:
         raise SpecError("TABLE", f"{path.name!r} cannot be read; {_TAKEN}") from error
-    if not line.strip() or len(line) > _LONGEST_LINE or b"\x00" in line:
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SpecError(
+            "TABLE", f"line 1 of {path.name!r} cannot be read as CSV; write the names there"
+        ) from error
+    line = "".join(titles)
+    if not line.strip() or len(line) > _LONGEST_LINE or "\0" in line:
         raise SpecError(
             "TABLE", f"{path.name!r} has no header; write the names of its columns in line 1"
         )
-    try:
-        # A quoted title may continue in the next line, which is a row: strict refuses it.
-        titles = next(csv.reader([line.decode("utf-8-sig")], strict=True), [])
-    except (UnicodeDecodeError, csv.Error) as error:
+    numbers = sum(1 for title in titles if _VALUE.fullmatch(title) and not _YEAR.fullmatch(title))
+    # What the line holds may be a person's, and a spec gets published.
+    if numbers:
         raise SpecError(
-            "TABLE", f"line 1 of {path.name!r} cannot be read as UTF-8 CSV; write the names there"
-        ) from error
+            "TABLE",
+            f"line 1 of {path.name!r} has numbers or dates for {numbers} of {len(titles)} names, "
+            "as a row has; write the names of the columns there",
+        )
     return [StoredColumn(title, ColumnType.STRING) for title in titles]
 
 
@@ -206,7 +247,12 @@ def _why_unusable(name: str, alike: int) -> str:
     return ""
 
 
-def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
+def _unit(
+    path: Path,
+    columns: dict[str, ColumnType],
+    left_out: tuple[StoredColumn, ...],
+    unit: str | None,
+) -> str:
     units = [name for name, kind in columns.items() if kind in _COUNTED]
     if not units:
         raise SpecError(
@@ -224,6 +270,9 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         raise SpecError(
             "--unit", f"{unit!r} is a {columns[unit].value} column; name a string or an integer one"
         )
+    for column in left_out:
+        if column.name == unit:
+            raise SpecError("--unit", f"{scalar(unit)} is no unit: {column.reason}")
     raise SpecError("--unit", unknown_name(unit, list(map(scalar, units))))
 
 
@@ -276,11 +325,11 @@ def head(schema: TableSchema) -> str:
         left_out += f"      # Left out: {scalar(column.name)}: {column.reason}.\n"
     return _HEAD.substitute(
         file=scalar(schema.path.name),
-        id=scalar(_release_id(schema.path.stem)),
+        id=scalar(_release_id(schema.stem)),
         table=scalar(schema.name),
         # A spec reads brackets in a path as a pattern.
         path=scalar(glob.escape(schema.relative)),
-        untyped=_UNTYPED if schema.path.suffix.lower() == ".csv" else "",
+        untyped="" if schema.form is None else _written(schema.form) + _UNTYPED,
         columns=columns,
         left_out=left_out,
         unit=scalar(schema.unit),
@@ -349,6 +398,25 @@ queries:
     by: []      # one answer for the whole table; or columns that have keys
     guarantee: {epsilon: 1}
 """)
+
+
+def _written(form: CsvFormat) -> str:
+    """How a CSV file is written, as a field of the spec, and the words for what is missing."""
+    marks = []
+    if form.separator is not None:
+        mark = _dumped(form.separator, '"')
+        marks.append(f"separator: {mark}")
+    if not form.is_utf8:
+        marks.append(f"encoding: {form.encoding}")
+    text = f"    csv: {{{', '.join(marks)}}}\n" if marks else ""
+    if form.separator == ";":
+        text = text.replace("}", '}      # CHOOSE: with decimal: "," where numbers are like 3,5')
+    return f"{text}{_WORDS}"
+
+
+_WORDS = """\
+    missing: [NA, N/A, "NULL", "null"]      # CHOOSE: words that stand for no value; [] for none
+"""
 
 _UNTYPED = """\
     # CHOOSE: a CSV file has no types, so all are declared string: declare what each one means

@@ -21,7 +21,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -80,7 +80,11 @@ class _Recoded:
 @contextmanager
 def _opened(file: Path, form: CsvFormat) -> Iterator[tuple[bytes, Iterator[bytes]]]:
     """The header of a file (none where the spec has it), and the blocks that follow it."""
-    with pa.input_stream(str(file), compression=_PACKED.get(file.suffix.lower())) as stream:
+    packed = _PACKED.get(file.suffix.lower())
+    with ExitStack() as opened:
+        stream: Stream = opened.enter_context(file.open("rb"))
+        if packed is not None:
+            stream = opened.enter_context(pa.CompressedInputStream(stream, packed))
         recoded = stream if form.is_utf8 else _Recoded(stream, form.encoding)
         wanted = form.skip + (form.header is None)
         start = recoded.read(_BLOCK).removeprefix(_MARK)

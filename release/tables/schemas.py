@@ -50,7 +50,8 @@ def read_header(name: str, table: Table, form: CsvFormat, file: Path) -> tuple[s
     try:
         header = tuple(header_of(file, form))
     except UnicodeDecodeError as error:
-        raise SpecError(field, f"{file.name} is not UTF-8; {_encoding_of(file)}") from error
+        remedy = f"name its encoding, such as csv: {{encoding: {likely_encoding(file)}}}"
+        raise SpecError(field, f"{file.name} is not UTF-8; {remedy}") from error
     except (OSError, csv.Error) as error:
         raise SpecError(field, f"{file.name} cannot be read as CSV") from error
     _check_width(field, file.name, len(header))
@@ -94,15 +95,14 @@ def other_separator(header: Sequence[str], separator: str) -> str | None:
     return mark if counts[mark] else None
 
 
-def _encoding_of(file: Path) -> str:
-    """What to write for a file that is not UTF-8."""
+def likely_encoding(file: Path) -> str:
+    """The encoding that a file which is not UTF-8 probably has."""
     try:
         with file.open("rb") as stream:
             start = stream.read(2)
     except OSError:
         start = b""
-    likely = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "cp1252"
-    return f"name its encoding, such as csv: {{encoding: {likely}}}"
+    return "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "cp1252"
 
 
 def check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, where: str) -> None:

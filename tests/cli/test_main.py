@@ -230,10 +230,10 @@ def test_a_truncated_parquet_page(
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        ("u9,a,1,2", "1 line cannot be read, and is left out"),
-        ("u9,a,1,2,3,4", "1 line cannot be read, and is left out"),
+        ("u9,a,1,2", "HAVE FEWER FIELDS THAN THE HEADER, AND ARE LEFT OUT"),
+        ("u9,a,1,2,3,4", "HAVE MORE FIELDS THAN THE HEADER, AND ARE LEFT OUT"),
         ("u9,a,1,2,secret-4711", "wh: 1 value is not an integer, and is missing"),
-        ('"u9,a,1,2,3', "1 line cannot be read, and is left out"),
+        ('"u9,a,1,2,3', "HAVE A QUOTE THAT IS NOT CLOSED, OR WITHIN A FIELD"),
         (",a,1,2,3", "unit: 1 more row has no unit, and is left out"),
     ],
 )

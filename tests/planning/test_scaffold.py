@@ -344,7 +344,6 @@ def test_of_a_csv_only_the_first_line_is_read(tmp_path: Path, rest: bytes) -> No
         b"\xef\xbb\xbf",
         b'household_id,"wh\nsecret,1"\n',
         b"household_id,wh\rsecret,1\r",
-        b"household_id,w\xff\n",
         b"household_id\x00,wh\n",
         b"PK\x03\x04\x14\x00secret",
         b",,\n",
@@ -430,3 +429,31 @@ def test_examples_name_columns_that_are_there(tmp_path: Path) -> None:
     assert [one["kind"] for one in plain["queries"]] == ["count", "mode", "mean", "quantiles"]
     assert len(accepted(yaml.safe_dump(plain)).queries) == 4
     assert accepted(both).tables["table"].columns["1"] is ColumnType.INTEGER
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"home;at;kwh\n", 'csv: {separator: ";"}'),
+        (b"home\tat\tkwh\n", 'csv: {separator: "\\t"}'),
+        (b"home,at,k\xe4lte\n", "csv: {encoding: cp1252}"),
+        ("home;at;kwh\n".encode("utf-16"), 'csv: {separator: ";", encoding: utf-16}'),
+    ],
+)
+def test_how_a_csv_file_is_written_is_proposed_from_its_first_line(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
+    text = starting_spec(csv_of(tmp_path, content))
+    assert says in text
+    declared = yaml.safe_load(text)["tables"]["table"]
+    assert len(declared["columns"]) == 3
+    assert "NA" in declared["missing"]
+
+
+@pytest.mark.parametrize("line", [b"p00001,37,f", b"a,2024-01-05 10:00", b"x,1.5", b"x,3,-4"])
+def test_a_first_line_that_looks_like_a_row_is_not_shown(tmp_path: Path, line: bytes) -> None:
+    error = refusal(csv_of(tmp_path, line + b"\n"))
+    assert "as a row has; write the names of the columns there" in str(error)
+    assert not any(part in str(error) for part in ("p00001", "2024-01-05", "37"))
+    # Years are names of columns in many tables.
+    assert "2019" in starting_spec(csv_of(tmp_path, b"home,2019,2020\n"))
