@@ -442,9 +442,10 @@ class Derived:
 
 @dataclass(frozen=True)
 class Join:
-    """A table with one row a unit, whose columns are added."""
+    """A table whose columns are added: one row of a unit there, or each (``many``)."""
 
     table: str
+    many: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,10 @@ def reasons_of_table(table: TableFacts) -> Iterator[Reason]:
             table.join.unmatched,
             table.rows,
         )
+        several = "count once for each" if table.join.many else "take one of them"
         yield Reason(
             table.table,
-            f"have several partners in {table.join.table}, and count once for each",
+            f"have several partners in {table.join.table}, and {several}",
             table.join.doubled,
             table.rows,
         )

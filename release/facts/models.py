@@ -28,11 +28,15 @@ class ColumnFacts(Confidential):
 
 @dataclass(frozen=True, repr=False)
 class JoinFacts(Confidential):
-    """The rows of a table that a join loses, and those that it counts several times."""
+    """The rows of a table that a join loses, and those that have several partners.
+
+    These count once for each where ``many`` is true, and else take one of them.
+    """
 
     table: str
     unmatched: int
     doubled: int
+    many: bool
 
 
 @dataclass(frozen=True, repr=False)

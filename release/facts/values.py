@@ -74,7 +74,7 @@ def _join_facts(tables: Tables, spec_file: SpecFile, name: str) -> JoinFacts | N
         name,
     )
     unmatched, doubled = figures.column("n")[0].as_py()
-    return JoinFacts(join.table, unmatched, doubled)
+    return JoinFacts(join.table, unmatched, doubled, join.many)
 
 
 def key_facts(  # noqa: PLR0913 - what a set of values is compared with

@@ -7,7 +7,7 @@ such as the day).
 
 Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
 those in its first ``max_cells_per_unit`` free parts count, where that is declared, and of these
-a sample of ``max_rows_per_unit`` (:mod:`release.queries.kept`). A unit has one fixed part,
+a sample of ``max_rows_per_unit`` (:mod:`release.tables.kept`). A unit has one fixed part,
 the least that its rows name; its rows elsewhere are left out. Each bound costs a pass of its own
 only where some unit breaks it.
 
@@ -29,7 +29,6 @@ import pyarrow as pa
 
 from release.exact.domain import Codes
 from release.queries.base import Kind, row_sums
-from release.queries.kept import row_text, sample_of, text_of
 from release.queries.registry import kind_of, rows_read
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
@@ -37,6 +36,7 @@ from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.tables.columns import number_of, numbers_of
 from release.tables.duckdb import PASSING, Tables, wide_table
+from release.tables.kept import row_text, sample_of, text_of
 
 Keys: TypeAlias = tuple[tuple[str, ...], ...]
 

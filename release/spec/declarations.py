@@ -126,6 +126,10 @@ class Join(Model):
     """Adds the columns of another table, matched on the privacy unit."""
 
     table: str = Field(description="the name of the other table, which has the same privacy unit")
+    many: bool = Field(
+        default=False,
+        description="whether a row counts once for each row of its unit there; else it takes one",
+    )
 
 
 class DerivedColumn(Model):

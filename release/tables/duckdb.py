@@ -39,6 +39,7 @@ from release.tables.formats.base import Incoming, Source
 from release.tables.formats.csv_files import Csv
 from release.tables.formats.duckdb_file import DuckDbFile, check_stored, database, relation_of
 from release.tables.formats.parquet import Parquet, read_parquet
+from release.tables.kept import text_of
 from release.tables.lines import UNREADABLE
 from release.tables.normal import faults_sql, normal_sql, within_limits
 from release.tables.schemas import (
@@ -351,7 +352,10 @@ class Tables:
         source, columns = raw_table(name), list(map(identifier, table.columns))
         if table.join is not None:
             joined = table.join.table
-            source = f"{source} JOIN {raw_table(joined)} USING ({unit})"
+            partners = raw_table(joined)
+            if not table.join.many and self._has_several(partners):
+                partners = self._one_partner(joined)
+            source = f"{source} JOIN {partners} AS partners USING ({unit})"
             names = map(identifier, spec.tables[joined].columns)
             columns += [name for name in names if name != unit]
         for column, derived in table.derive.items():
@@ -362,6 +366,27 @@ class Tables:
             self.connection.execute(
                 f"CREATE VIEW {wide_table(name)} AS SELECT {', '.join(columns)} FROM {source}"
             )
+
+    def _has_several(self, relation: str) -> bool:
+        """Whether some unit has several rows."""
+        unit = identifier(self._spec_file.spec.privacy.unit)
+        query = f"SELECT count(*) > count(DISTINCT {unit}) AS n FROM {relation}"
+        return bool(self.connection.execute(query).fetchall()[0][0])
+
+    def _one_partner(self, name: str) -> str:
+        """The rows of a table, one of each unit: that of the least hash, as bounds on rows have it.
+
+        The text of a row names neither its unit nor its fixed part, so that a copy of a unit keeps
+        the same row. Rows that are equal in it are ordered by all that they have.
+        """
+        columns = self._spec_file.spec.tables[name].columns
+        unit = identifier(self._spec_file.spec.privacy.unit)
+        text = text_of(self._spec_file, columns, is_empirical=True)
+        whole = text_of(self._spec_file, columns)
+        return (
+            f"(SELECT * FROM {raw_table(name)} AS rows QUALIFY row_number() "
+            f"OVER (PARTITION BY {unit} ORDER BY sha256({text}), {whole}) = 1)"
+        )
 
     def condition(self, field: str, table: str, text: str | None) -> str:
         """The SQL of a spec's condition over ``table``; a row where it is missing does not meet it.

@@ -203,7 +203,7 @@ LEAKS = (
     ),
     Leak(
         "the order of the rows decides which are read",
-        "queries/kept.py",
+        "tables/kept.py",
         'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',
         "f'OVER (PARTITION BY \"#unit\") <= {most})'",
         small(COUNT, max_rows_per_unit=1),

@@ -831,7 +831,7 @@ _READ = (
         ),
     ),
     *_audit(
-        "queries/kept.py",
+        "tables/kept.py",
         (
             "one row more of a unit is read",
             'f\'OVER (PARTITION BY "#unit" ORDER BY "#rank") <= {most})\'',

@@ -70,7 +70,7 @@ def _table(name: str, table: Table, trees: Mapping[str, Any]) -> forms.Table:
         columns={column: kind.value for column, kind in table.columns.items()},
         relation=table.relation,
         contract=table.contract,
-        join=None if table.join is None else forms.Join(table.join.table),
+        join=None if table.join is None else forms.Join(table.join.table, table.join.many or None),
         derive=derive or None,
     )
 

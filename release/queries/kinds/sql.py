@@ -6,7 +6,7 @@ instance-specific, and a unit is charged for every cell. Cost: one run for each 
 table may have ``MOST_UNITS`` units at most.
 
 The statement reads one table, under its name in the spec: the rows that meet ``where``, of each
-unit ``max_rows_per_unit``, those of the least hash (:mod:`release.queries.kept`). It may use
+unit ``max_rows_per_unit``, those of the least hash (:mod:`release.tables.kept`). It may use
 whatever the engine computes consistently. A cell that it gives no row, or NULL, has the smallest
 code; an answer outside the domain is clamped.
 """
@@ -79,9 +79,9 @@ class SqlQuery(RerunQuery):
 class _Statement:
     def __init__(self, tables: Tables, spec_file: SpecFile, query: SqlQuery) -> None:
         # Loaded here, because a verifier reads this model and loads no engine.
-        from release.queries.kept import row_text, sample_of
         from release.queries.profiles import cells_of
         from release.tables.duckdb import wide_table
+        from release.tables.kept import row_text, sample_of
 
         spec = spec_file.spec
         at = spec.place_of(query)

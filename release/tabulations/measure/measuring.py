@@ -2,7 +2,7 @@
 
 A row counts that meets the condition of the tabulation, and whose area and categories are declared,
 in a combination that is not declared impossible. Of a unit with several such rows one counts
-(:mod:`release.queries.kept`), so that every level and every margin counts the same row of a unit.
+(:mod:`release.tables.kept`), so that every level and every margin counts the same row of a unit.
 
 The engine looks up the numbers of a row's area and categories, and NumPy counts them. So one pass
 over the table serves all levels, however fine they are; a grouping in the engine would take one
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from release.exact.domain import Codes
-from release.queries.kept import row_text
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.named import names_of
 from release.tables.columns import numbers_of
 from release.tables.duckdb import Tables, wide_table
+from release.tables.kept import row_text
 from release.tabulations.estimate.structure import Margin
 from release.tabulations.spec.opened import OpenTabulation
 
