@@ -200,10 +200,28 @@ def _readable(array: pa.Array, kind: ColumnType) -> pa.Array:
         return array.view(pa.timestamp("ms"))
     # A time of a zone is an instant, which is read in UTC.
     if pa.types.is_timestamp(stored):
-        return array.cast(pa.timestamp(stored.unit))
+        return _storable(array.cast(pa.timestamp(stored.unit)))
     if pa.types.is_decimal(stored):
         return array.cast(pa.string())
     return array.cast(pa.float32()) if pa.types.is_float16(stored) else array
+
+
+_BEYOND = 10**12
+"""Seconds from 1970 to beyond all years that a time may have."""
+
+
+def _storable(times: pa.Array) -> pa.Array:
+    """Times that Parquet can hold: it has no seconds, and casting the largest would fail."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if times.type.unit != "s":
+        return times
+    seconds = times.view(pa.int64())
+    near = pc.max_element_wise(
+        pc.min_element_wise(seconds, _BEYOND, skip_nulls=False), -_BEYOND, skip_nulls=False
+    )
+    return near.view(times.type)
 
 
 def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:

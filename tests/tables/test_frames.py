@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 
 import release
 from release.errors import DataError, SpecError
@@ -326,6 +327,31 @@ def test_a_frame_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'wh' of the frame has dtype str, declared integer"):
         release.run(spec, tmp_path / "out", tables={"rows": frame})
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+def test_no_time_of_a_frame_makes_it_unreadable(
+    unit: str, zone: str | None, tmp_path: Path
+) -> None:
+    """Whatever is stored: what is beyond all years is no value, and counted."""
+    spec = Small(ROWS[:4], [query("count", by=[])]).plain("rows.parquet")
+    spec["tables"]["rows"]["columns"] = {"unit": "string", "at": "timestamp"}
+    spec["keys"] = {}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False), "utf-8")
+    ticks = [0, None, 2**63 - 1, -(2**63) + 1, 2**62, -(2**62)]
+    arrow = pa.table(
+        {"unit": list("abcdef"), "at": pa.array(ticks, pa.timestamp(unit, zone))},
+    )
+    plain = pd.DataFrame({"unit": list("abcdef"), "at": arrow.column("at").to_numpy()})
+    for frame in (arrow, plain if zone is None else arrow):
+        told = release.check(tmp_path / "spec.yaml", tables={"rows": frame})
+        reasons = {reason.words: reason.count for reason in told.left_out}
+        assert reasons["of at are missing"] == 1
+        # Nanoseconds end in the year 2262; the engine takes their two ends for infinities.
+        assert reasons.get("of at are not a timestamp, and count as missing", 0) == (
+            2 if unit == "ns" else 4
+        )
 
 
 def test_what_a_frame_leaves_out_is_counted(tmp_path: Path) -> None:
