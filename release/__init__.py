@@ -201,7 +201,7 @@ def dataset(  # noqa: PLR0913 - what a spec says of a table
     *,
     unit: str,
     rows: int,
-    keys: Mapping[str, Sequence[Any]] | None = None,
+    keys: Mapping[str, Any] | None = None,
     neighbors: Literal["add_remove", "replace_one"] = "add_remove",
     columns: Mapping[str, str] | None = None,
     name: str = "rows",

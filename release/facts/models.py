@@ -18,12 +18,14 @@ class ColumnFacts(Confidential):
     """A column as queries see it: how many rows have no value, and its ends.
 
     ``least`` and ``greatest`` are None of texts and Booleans, and of a column without values.
+    ``zone`` is the zone in whose time instants are read; None of other values.
     """
 
     column: str
     missing: int
     least: str | None
     greatest: str | None
+    zone: str | None = None
 
 
 @dataclass(frozen=True, repr=False)

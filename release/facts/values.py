@@ -45,10 +45,14 @@ def table_facts(tables: Tables, spec_file: SpecFile, name: str) -> TableFacts:
     texts = ", ".join(map("CAST({} AS VARCHAR)".format, figures))
     query = f"SELECT [{texts}] AS n FROM {wide_table(name)}"
     distinct, *extremes = tables.rows(query, name).column("n")[0].as_py()
+    zones = tables.zones(name)
+    join = spec_file.spec.tables[name].join
+    if join is not None:
+        zones |= tables.zones(join.table)
     facts = []
     for place, column in enumerate(columns):
         missing, least, greatest = extremes[3 * place : 3 * place + 3]
-        facts.append(ColumnFacts(column, int(missing), least, greatest))
+        facts.append(ColumnFacts(column, int(missing), least, greatest, zones.get(column)))
     return TableFacts(
         name,
         quality.rows,

@@ -318,7 +318,7 @@ def head(schema: TableSchema) -> str:
     """The beginning of a starting spec: everything but what is asked of the table."""
     columns = left_out = ""
     for name, kind in schema.columns.items():
-        told = "      # times of a zone: read in UTC" if name in schema.instants else ""
+        told = _INSTANTS if name in schema.instants else ""
         columns += f"      {scalar(name)}: {kind.value}{told}\n"
     # In comments: scalar() escapes line breaks, or a name could write a line of the spec.
     for column in schema.left_out:
@@ -413,6 +413,8 @@ def _written(form: CsvFormat) -> str:
         text = text.replace("}", '}      # CHOOSE: with decimal: "," where numbers are like 3,5')
     return f"{text}{_WORDS}"
 
+
+_INSTANTS = "      # instants, in UTC; in local time: {type: timestamp, zone: Europe/London}"
 
 _WORDS = """\
     missing: [NA, N/A, "NULL", "null"]      # CHOOSE: words that stand for no value; [] for none

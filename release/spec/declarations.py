@@ -10,11 +10,14 @@ import datetime
 import re
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import PurePath
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, Tag, model_validator
 
+from release.errors import did_you_mean
 from release.spec.domains import Exact, Label, Model, one_of
 
 
@@ -122,6 +125,24 @@ class CsvFormat(Model):
         return self.separator or ("\t" if ".tsv" in file.name.lower() else ",")
 
 
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    """The zones of the tz database by their places, which every engine knows."""
+    return frozenset(name for name in available_timezones() if "/" in name or name == "UTC")
+
+
+def _zone(name: str) -> str:
+    if name not in _zones():
+        raise ValueError(
+            f"there is no zone {name!r}; {did_you_mean(name, _zones())}"
+            "write one such as Europe/London"
+        )
+    return name
+
+
+Zone: TypeAlias = Annotated[str, AfterValidator(_zone)]
+
+
 class Join(Model):
     """Adds the columns of another table, matched on the privacy unit."""
 
@@ -148,6 +169,12 @@ class Table(Model):
     columns: dict[Column, ColumnKind] = Field(min_length=1, description="the columns, with types")
     relation: Label | None = Field(default=None, description="the table of a database")
     csv: CsvFormat | None = Field(default=None, description="how CSV files are written")
+    zones: dict[Column, Zone] = Field(
+        default={},
+        description="the zone whose local time a timestamp is read in, such as `Europe/London`; "
+        "without it instants are read in UTC. Written with the column too: `at: {type: timestamp, "
+        "zone: Europe/London}`",
+    )
     missing: list[str] = Field(
         default=[], description="words of CSV files that mean that there is no value, such as `NA`"
     )
@@ -155,8 +182,24 @@ class Table(Model):
     join: Join | None = Field(default=None, description="the table whose columns are added")
     derive: dict[Column, DerivedColumn] = Field(default={}, description="columns made from one row")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _take_zones(cls, given: Any) -> Any:
+        """Move the zone of a column to the zones of the table."""
+        if not isinstance(given, dict) or not isinstance(given.get("columns"), dict):
+            return given
+        columns, zones = dict(given["columns"]), given.get("zones", {})
+        for name, column in given["columns"].items():
+            if isinstance(column, dict) and column.keys() == {"type", "zone"}:
+                columns[name] = column["type"]
+                zones = {**zones, name: column["zone"]}
+        return {**given, "columns": columns, "zones": zones}
+
     @model_validator(mode="after")
     def _check(self) -> Table:
+        for column in self.zones:
+            if self.columns.get(column) is not ColumnType.TIMESTAMP:
+                raise ValueError(f"zones: {column!r} is no timestamp; a zone is for instants")
         # The spec is published, and its path with it.
         if re.search(r"://[^/]*@", self.path):
             raise ValueError("a path with credentials; they belong into the environment")

@@ -58,6 +58,14 @@ def number_of(column: str) -> str:
     return f"#number {column}"
 
 
+def instant_of(column: str) -> str:
+    """The name of the column that tells that the times of another one are instants, in UTC.
+
+    It stands beside a column whose source stores instants.
+    """
+    return f"#instant {column}"
+
+
 def with_ascii(table: pa.Table, columns: Mapping[str, ColumnType]) -> pa.Table:
     """The table, with a column that tells which texts are ASCII for each declared string."""
     for column in stored_strings(table.schema, columns):

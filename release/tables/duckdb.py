@@ -41,7 +41,7 @@ from release.tables.formats.duckdb_file import DuckDbFile, check_stored, databas
 from release.tables.formats.parquet import Parquet, read_parquet
 from release.tables.kept import text_of
 from release.tables.lines import UNREADABLE
-from release.tables.normal import faults_sql, normal_sql, within_limits
+from release.tables.normal import faults_sql, is_instant, normal_sql, within_limits
 from release.tables.schemas import (
     SQL_TYPES,
     check_relation,
@@ -129,6 +129,7 @@ class Tables:
         without_core_files()
         self._spec_file = spec_file
         self._in_place: dict[str, str] = {}
+        self._instants: dict[tuple[str, str], str] = {}
         self._read_again: dict[str, Callable[[], Iterator[Incoming]]] = {}
         self._keys: set[str] = set()
         self._hashes: dict[str, NDArray[np.uint64] | None] = {}
@@ -205,8 +206,12 @@ class Tables:
     def _normal(self, name: str, relation: str) -> str:
         """The SQL of a table's rows under their declared types."""
         spec = self._spec_file.spec
-        columns, unit = spec.tables[name].columns, spec.privacy.unit
-        return normal_sql(relation, self._stored(relation), columns, unit)
+        table, unit = spec.tables[name], spec.privacy.unit
+        stored = self._stored(relation)
+        for column in table.columns:
+            if is_instant(column, stored):
+                self._instants[name, column] = table.zones.get(column, "UTC")
+        return normal_sql(relation, stored, table.columns, unit, zones=table.zones)
 
     def _copy(self, name: str, incoming: Iterable[Incoming], are_normal: bool = False) -> None:
         """Store a table that comes in batches, and enforce its contract."""
@@ -281,6 +286,14 @@ class Tables:
             unique = []
         return Quality(name, total, units, self._repeated(name, unique), faults)
 
+    def zones(self, name: str) -> dict[str, str]:
+        """The columns of a table that hold instants, with the zone in whose time they are read.
+
+        By the types of its files alone; a text may be an instant too.
+        """
+        self._copy_uncopied()
+        return {column: zone for (table, column), zone in self._instants.items() if table == name}
+
     def set_aside(self, name: str) -> Counter[tuple[str, str]]:
         """As :meth:`quality`, the rows that no query sees, and values made missing. Confidential.
 
@@ -314,7 +327,8 @@ class Tables:
         columns, unit = spec.tables[name].columns, spec.privacy.unit
         is_csv = name in self._sources and isinstance(self._sources[name].format, Csv)
         stored = self._stored(relation)
-        query = faults_sql(relation, stored, columns, unit, has_words=is_csv)
+        zones = spec.tables[name].zones
+        query = faults_sql(relation, stored, columns, unit, has_words=is_csv, zones=zones)
         # Not by ``rows``: that would copy a table which was read in passing, within this reading.
         numbers = self._answered(query, name).column("n")[0].as_py()
         found: Counter[tuple[str, str]] = Counter()
@@ -446,7 +460,9 @@ class Tables:
             return None
         with self._incoming(table, readers[0]) as relation:
             stored, unit = self._stored(relation), spec.privacy.unit
-            normal = normal_sql(relation, stored, columns, unit, in_passing=True)
+            normal = normal_sql(
+                relation, stored, columns, unit, in_passing=True, zones=declared.zones
+            )
             self.connection.execute(f"CREATE TEMP VIEW {PASSING} AS {normal}")
             self.connection.execute(f'CREATE TABLE "#passed" AS {read}')
             self.connection.execute(f"DROP VIEW {PASSING}")

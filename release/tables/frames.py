@@ -198,9 +198,10 @@ def _readable(array: pa.Array, kind: ColumnType) -> pa.Array:
         return array.cast(ARROW_TYPES[kind])
     if pa.types.is_date64(stored):
         return array.view(pa.timestamp("ms"))
-    # A time of a zone is an instant, which is read in UTC.
+    # Parquet has one kind of zoned times: instants.
     if pa.types.is_timestamp(stored):
-        return _storable(array.cast(pa.timestamp(stored.unit)))
+        zone = None if stored.tz is None else "UTC"
+        return _storable(array.cast(pa.timestamp(stored.unit, zone)))
     if pa.types.is_decimal(stored):
         return array.cast(pa.string())
     return array.cast(pa.float32()) if pa.types.is_float16(stored) else array

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
-from release.tables.columns import ascii_of, number_of
+from release.tables.columns import ascii_of, instant_of, number_of
 
 _NARROW = {"tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
 _INTEGERS = _NARROW | {"bigint", "hugeint", "ubigint", "uhugeint"}
@@ -76,16 +76,19 @@ def normal_sql(
     columns: Mapping[str, ColumnType],
     unit: str | None = None,
     in_passing: bool = False,
+    zones: Mapping[str, str] | None = None,
 ) -> str:
     """A query of a relation's ``columns`` under their declared types, of the rows with a unit.
 
     ``stored`` names the engine's type of each column, as its Python types do in ``id``. The unit is
     not clamped, because a clamped unit would be another unit. Without a ``unit`` all rows stay.
     The rows are stored, or read ``in_passing``: then other conditions are met in the same step.
+    Instants of a column in ``zones`` are read as the local time of its zone, all others in UTC.
     """
-    values = {
-        column: _value(column, stored, kind, column == unit) for column, kind in columns.items()
-    }
+    values = {}
+    for column, kind in columns.items():
+        zone = (zones or {}).get(column)
+        values[column] = _value(column, stored, kind, column == unit, zone)
     rows = f"SELECT {_read(stored, columns)} FROM {relation}"
     # In passing the engine may meet a condition on the unit before this one: only a value that is
     # guarded by itself is safe there.
@@ -109,6 +112,7 @@ def faults_sql(
     unit: str,
     *,
     has_words: bool = False,
+    zones: Mapping[str, str] | None = None,
 ) -> str:
     """A query with one row: a list of how often each column's value is not of its declared type.
 
@@ -125,7 +129,7 @@ def faults_sql(
         is_word = f"regexp_full_match({text}, {literal(_WORDS)})" if is_text else "false"
         is_comma = f"regexp_full_match({text}, {literal(_COMMA)})" if is_text else "false"
         is_missing = _is_missing(identifier(column), stored[column])
-        value = _value(column, stored, kind, column == unit)
+        value = _value(column, stored, kind, column == unit, (zones or {}).get(column))
         test = f"NOT ({own}) AND NOT ({is_missing}) AND ({value}) IS NULL"
         if column == unit:
             tests.append(f"count(*) FILTER (WHERE {own})")
@@ -147,6 +151,8 @@ def _read(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> str:
         read.append(identifier(column) + _short(column, stored[column], kind))
         if ascii_of(column) in stored:
             read.append(identifier(ascii_of(column)))
+        if instant_of(column) in stored:
+            read.append(identifier(instant_of(column)))
     return ", ".join(read + _numbers(stored))
 
 
@@ -189,10 +195,21 @@ def _is_missing(name: str, stored: str) -> str:
     return f"{name} IS NULL{empty if stored in _TEXTS else ''}"
 
 
-def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
+def is_instant(column: str, stored: Mapping[str, str]) -> bool:
+    """Whether the engine's types of a relation say that a column holds instants."""
+    return stored[column] == _ZONED or instant_of(column) in stored
+
+
+def _value(  # noqa: PLR0911 - one for each type
+    column: str,
+    types: Mapping[str, str],
+    kind: ColumnType,
+    is_unit: bool,
+    zone: str | None = None,
+) -> str:
     name, stored = identifier(column), types[column]
     if stored in _WRITTEN:
-        return _of_text(column, types, kind, is_unit)
+        return _of_text(column, types, kind, is_unit, zone)
     if kind is ColumnType.STRING:
         return _plain(name, stored)
     if kind is ColumnType.INTEGER:
@@ -202,12 +219,17 @@ def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: boo
         # Plus zero, because -0.0 equals 0.0 but has another text and another hash.
         number = f"CAST({name} AS DOUBLE) + 0.0"
         return f"CASE WHEN NOT isnan({number}) THEN {number} END"
+    if kind is ColumnType.BOOLEAN:
+        return name
     if kind is ColumnType.DATE:
         return _of_day(name, stored)
-    return _of_time(name, stored) if kind is ColumnType.TIMESTAMP else name
+    time = _of_time(name, stored)
+    return _local(time, zone) if is_instant(column, types) else time
 
 
-def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
+def _of_text(
+    column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool, zone: str | None
+) -> str:
     stored = types[column]
     text = _plain(identifier(column), stored)
     if kind is ColumnType.STRING:
@@ -234,8 +256,11 @@ def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: b
         day = f"TRY_CAST(left({plain}, 10) AS DATE)"
         return f"CASE WHEN {has_form} THEN CASE WHEN {in_years} THEN {day} END END"
     local = f"CASE WHEN {in_years} THEN TRY_CAST({plain} AS TIMESTAMP) END"
+    if zone is not None:
+        local = f"CASE WHEN contains({text}, 'Z') THEN {_local(local, zone)} ELSE {local} END"
     is_ahead = f"regexp_full_match({text}, {literal(_AHEAD)})"
-    return f"CASE WHEN {has_form} THEN {local} WHEN {is_ahead} THEN {_instant(plain)} END"
+    ahead = _local(_instant(plain), zone)
+    return f"CASE WHEN {has_form} THEN {local} WHEN {is_ahead} THEN {ahead} END"
 
 
 def _instant(text: str) -> str:
@@ -249,6 +274,16 @@ def _instant(text: str) -> str:
     sign = f"CASE left({ahead}, 1) WHEN '-' THEN -1 ELSE 1 END"
     instant = f"{local} - to_minutes({sign} * (60 * {hours} + {minutes}))"
     return f"CASE WHEN {instant} BETWEEN {_YEARS} THEN {instant} END"
+
+
+def _local(instant: str, zone: str | None) -> str:
+    """A time in UTC as the local time of a zone; in UTC where none is declared."""
+    if zone is None:
+        return instant
+    # A day away from the first and the last year, so that no zone leads beyond them.
+    inside = f"{instant} BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'"
+    local = f"timezone({literal(zone)}, timezone('UTC', {instant}))"
+    return f"CASE WHEN {inside} THEN {local} END"
 
 
 def _of_digits(text: str, is_unit: bool) -> str:

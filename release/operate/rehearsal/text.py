@@ -101,6 +101,10 @@ def _ends(column: ColumnFacts) -> str:
     texts = []
     if column.least is not None:
         texts.append(f"{column.least} to {column.greatest}")
+        if column.zone == "UTC":
+            texts.append("instants, read in UTC; for local time declare zone: Europe/London")
+        elif column.zone is not None:
+            texts.append(f"instants, read as the time of {column.zone}")
     if column.missing:
         texts.append(_counted(column.missing, "rows have no value"))
     return "; ".join(texts)

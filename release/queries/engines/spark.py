@@ -47,10 +47,10 @@ from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.tables.columns import number_column
+from release.tables.columns import instant_of, number_column
 from release.tables.duckdb import Engine, Tables, given_table, wide_table, without_core_files
 from release.tables.formats.base import Source
-from release.tables.formats.parquet import Parquet, datasets_of
+from release.tables.formats.parquet import Parquet, datasets_of, instants_in
 from release.tables.formats.postgresql import PostgreSql
 from release.tables.normal import normal_sql
 from release.tables.schemas import ARROW_TYPES
@@ -315,13 +315,18 @@ def rows_by_group(datasets: Sequence[ds.Dataset]) -> Iterator[list[int]]:
             yield [group.num_rows for group in fragment.row_groups]
 
 
-def _group(datasets: Sequence[ds.Dataset], number: int, group: int) -> Iterator[pa.Table]:
+def _group(
+    table: Table, datasets: Sequence[ds.Dataset], number: int, group: int
+) -> Iterator[pa.Table]:
     """One row group of one file, in batches of values as they are stored."""
     files = [(file, dataset.schema) for dataset in datasets for file in dataset.get_fragments()]
     fragment, schema = files[number]
     rows = fragment.subset(row_group_ids=[group])
     for batch in rows.to_batches(schema=schema, batch_size=_BATCH_ROWS):
-        yield pa.Table.from_batches([batch])
+        read = pa.Table.from_batches([batch])
+        for column in instants_in(schema, table):
+            read = read.append_column(instant_of(column), pa.repeat(True, read.num_rows))
+        yield read
 
 
 def split_rows(
@@ -340,12 +345,14 @@ def split_rows(
             if name not in opened:
                 opened[name] = datasets_of(name, tables[name], sources[name])
             schema = schema_of(tables[name])
-            for rows in _group(opened[name], fragment.number, fragment.group):
+            for rows in _group(tables[name], opened[name], fragment.number, fragment.group):
                 connection.register("#rows", rows)
                 described = connection.sql('SELECT * FROM "#rows" LIMIT 0')
                 kinds = [kind.id for kind in described.types]
                 stored = dict(zip(described.columns, kinds, strict=True))
-                normal = normal_sql('"#rows"', stored, tables[name].columns, unit)
+                normal = normal_sql(
+                    '"#rows"', stored, tables[name].columns, unit, zones=tables[name].zones
+                )
                 ordered = connection.sql(
                     f'SELECT *, {bucket} AS "#bucket" FROM ({normal}) ORDER BY "#bucket"'
                 ).to_arrow_table()

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from release.errors import DataError
 from release.spec.declarations import ColumnType, Table
-from release.tables.columns import ascii_of, number_of, stored_strings, text_column
+from release.tables.columns import ascii_of, instant_of, number_of, stored_strings, text_column
 from release.tables.formats.base import Format, Source
 from release.tables.schemas import ARROW_TYPES, check_schema
 
@@ -115,6 +115,9 @@ def read_parquet(
     for dataset in datasets_of(name, table, source, coded):
         wanted = [column for column in dataset.schema.names if read is None or column in read]
         columns = {column: ds.field(column) for column in wanted}
+        for column in instants_in(dataset.schema, table):
+            if column in wanted:
+                columns[instant_of(column)] = pc.scalar(True)
         for column in stored_strings(dataset.schema, table.columns):
             if column in wanted:
                 columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
@@ -183,18 +186,21 @@ def parquet_datasets(
 
     partitions = set().union(*files.values())
     stored: dict[Path, dict[str, pa.DataType]] = {}
+    instants: dict[Path, frozenset[str]] = {}
     categories: set[str] = set()
     for file, (metadata, schema) in zip(files, _footers(name, files, filesystem), strict=True):
         coded = [column for column in coded if _is_coded(column, metadata, schema)]
         stored[file] = {}
+        zoned = [field.name for field in schema if _is_zoned(field.type)]
+        instants[file] = frozenset(columns) & frozenset(zoned)
         for column, kind in columns.items():
             own = pa.string() if column in partitions else schema.field(column).type
             stored[file][column] = _read_type(own, kind)
             if pa.types.is_dictionary(own) and pa.types.is_string(stored[file][column]):
                 categories.add(column)
-    alike: dict[tuple[pa.DataType, ...], list[Path]] = defaultdict(list)
+    alike: dict[tuple[object, ...], list[Path]] = defaultdict(list)
     for file, types in stored.items():
-        alike[tuple(map(_widened, types.values()))].append(file)
+        alike[(*map(_widened, types.values()), instants[file])].append(file)
     # Arrow checks the texts of a dictionary with codes of few bits, and fails on one that is not
     # UTF-8. It does not check those of one that it makes itself.
     old_times = ds.ParquetReadOptions(
@@ -208,7 +214,8 @@ def parquet_datasets(
             kinds = {stored[file][column] for file in own_files}
             # Files may store integers in different widths: the first file's would be too narrow.
             read = kinds.pop() if len(kinds) == 1 else pa.int64()
-            fields.append((column, _CODED if column in coded else read))
+            told = {INSTANT: b"UTC"} if column in instants[own_files[0]] else None
+            fields.append(pa.field(column, _CODED if column in coded else read, metadata=told))
         values = {file: files[file] for file in own_files}
         datasets.append(_dataset(values, pa.schema(fields), form, filesystem))
     return datasets
@@ -285,11 +292,26 @@ def _read_type(stored: pa.DataType, kind: ColumnType) -> pa.DataType:
         return pa.string()
     if pa.types.is_float16(stored):
         return pa.float32()
-    # A time of a zone is an instant, which is read in UTC.
+    # A time of a zone is an instant, which is handed on in UTC.
     if pa.types.is_timestamp(stored):
         return pa.timestamp(stored.unit)
     # As text, because the engine has decimals of 38 digits at most.
     return pa.string() if pa.types.is_decimal(stored) else stored
+
+
+INSTANT = b"instant"
+"""The entry of a field's metadata that tells of a time of a zone: an instant, handed on in UTC."""
+
+
+def instants_in(schema: pa.Schema, table: Table) -> list[str]:
+    """The declared columns that files of this schema store as instants."""
+    return [column for column in table.columns if INSTANT in (schema.field(column).metadata or {})]
+
+
+def _is_zoned(stored: pa.DataType) -> bool:
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    return bool(pa.types.is_timestamp(stored)) and stored.tz is not None
 
 
 def _widened(read: pa.DataType) -> pa.DataType:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from release.errors import DataError, SpecError, listed
 from release.records.files import make_folder, storage_errors
 from release.spec.declarations import ColumnType, Table
-from release.spec.expressions import identifier
+from release.spec.expressions import identifier, literal
 from release.tables.formats.base import Format, Incoming, Source
 from release.tables.formats.parquet import Parquet
 from release.tables.schemas import computed_column, computed_relation, misfit
@@ -247,12 +247,13 @@ def _select(table: Table, relation: _Relation) -> str:
     """The rows of a relation, each value with its meaning under the declared type."""
     read = []
     for column, declared in table.columns.items():
-        value = _value(identifier(column), declared, relation.types[column])
+        zone = table.zones.get(column, "UTC")
+        value = _value(identifier(column), declared, relation.types[column], zone)
         read.append(f"{value} AS {identifier(column)}")
     return f"SELECT {', '.join(read)} FROM {relation.sql}"
 
 
-def _value(column: str, declared: ColumnType, stored: str) -> str:
+def _value(column: str, declared: ColumnType, stored: str, local: str) -> str:
     """An expression that fails for no value."""
     # The text of a decimal is exact, and means what it means in every other source.
     if declared is ColumnType.STRING or (declared is ColumnType.INTEGER and stored == "numeric"):
@@ -267,7 +268,7 @@ def _value(column: str, declared: ColumnType, stored: str) -> str:
     if declared in (ColumnType.DATE, ColumnType.TIMESTAMP):
         zone = "+00" if stored == "timestamptz" else ""
         first, end = (f"'{day}{zone}'::{stored}" for day in ("0001-01-01", "10000-01-01"))
-        read = f"{column} AT TIME ZONE 'UTC'" if stored == "timestamptz" else column
+        read = f"{column} AT TIME ZONE {literal(local)}" if stored == "timestamptz" else column
         return f"CASE WHEN {column} >= {first} AND {column} < {end} THEN {read} END"
     return column
 
