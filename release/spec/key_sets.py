@@ -139,9 +139,19 @@ def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
                 f"{path.name} has more than {_MOST_BYTES} bytes; keep the column of keys alone"
             )
             raise SpecError(f"{at}.file", problem)
+        if data.startswith(b"PK") or path.suffix.lower() in (".xls", ".ods"):
+            raise SpecError(
+                f"{at}.file", f"{path.name} is no CSV file; save the sheet as CSV UTF-8"
+            )
+        if data.startswith(b"PAR1"):
+            raise SpecError(f"{at}.file", f"{path.name} is a Parquet file; write the keys as CSV")
         rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
         if column not in (rows.fieldnames or []):
             names = list(filter(None, rows.fieldnames or []))
+            if len(names) == 1 and (mark := next((m for m in ";\t|" if m in names[0]), None)):
+                told = "a tab" if mark == "\t" else f"'{mark}'"
+                problem = f"{path.name} is separated by {told}; write commas, or the keys alone"
+                raise SpecError(f"{at}.file", problem)
             raise SpecError(
                 f"{at}.file",
                 f"{path.name} has no column {column!r} in its header; "

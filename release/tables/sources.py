@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TypeAlias
 
@@ -58,6 +58,7 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         files = [file for file in _glob(path) if _is_data(file, path.parts)]
         files = sorted(filter(Path.is_file, files))
     elif path.is_dir():
+        _check_plain_folder(field, [file.relative_to(path) for file in path.glob("*/*")])
         files = [file for file in path.rglob("*") if _is_data(file, path.parts)]
         files = _of_a_folder(sorted(filter(Path.is_file, files)))
     else:
@@ -81,6 +82,20 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         return Source(resolved, format_, path.parent)
     root = path.resolve()
     return Source(resolved, format_, root, _partitions(field, root, resolved))
+
+
+def _check_plain_folder(field: str, files: Iterable[PurePath]) -> None:
+    """Refuse the folder of a table format whose files are not all of the table: some are of old."""
+    for file in files:
+        folder = file.parts[0]
+        is_iceberg = folder == "metadata" and file.name.endswith(".metadata.json")
+        if folder == "_delta_log" or is_iceberg:
+            kind = "an Iceberg" if is_iceberg else "a Delta"
+            raise SpecError(
+                field,
+                f"{kind} table, of which some files are not current; write its rows as Parquet "
+                "first, or name a folder that holds nothing else",
+            )
 
 
 def _of_a_folder(files: Sequence[Path]) -> list[Path]:
@@ -172,6 +187,7 @@ def _find_in_store(table: Table, field: str) -> Source:
         matches = _matching(pattern).fullmatch
         files = [file for file in files if matches(str(file.relative_to(root)))]
     elif not is_file:
+        _check_plain_folder(field, [file.relative_to(root) for file in files])
         files = _of_a_folder(files)
     if not is_file:
         files = [file for file in files if _is_data(file, (*root.parts, *pattern.split("/")))]

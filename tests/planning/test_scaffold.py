@@ -183,7 +183,7 @@ def test_types_are_those_that_reading_takes(tmp_path: Path, stored: pa.DataType)
     expected = TYPES[stored]
     assert columns_of(text) == {"unit": "string"} | ({"it": expected} if expected else {})
     is_instant = pa.types.is_timestamp(stored) and stored.tz is not None
-    assert ("read in UTC" in text) == is_instant
+    assert ("instants, in UTC" in text) == is_instant
     assert ("# Left out: it: " in text) is (expected is None)
     check_reads(tmp_path, text)
 

@@ -81,9 +81,27 @@ def test_a_table_of_a_server_is_the_same_as_its_file(server: Server, tmp_path: P
     (tmp_path / "file").mkdir()
     (tmp_path / "server").mkdir()
     file = Small(REPLACED, FEW, fixed=["place"]).write(tmp_path / "file")
-    found = read(write_spec(server, tmp_path / "server"))
+    spec = write_spec(server, tmp_path / "server")
+    found = read(spec)
     assert len(found) == len(REPLACED)
     assert found == read(file)
+    # A materialised view is stored, as a table is.
+    server.run("CREATE MATERIALIZED VIEW kept_rows AS SELECT * FROM rows")
+    assert read(changed(spec, relation="kept_rows")) == found
+    server.run("DROP MATERIALIZED VIEW kept_rows")
+
+
+def test_an_instant_of_a_server_is_local_time_of_the_declared_zone(
+    server: Server, tmp_path: Path
+) -> None:
+    fill(server, REPLACED)
+    server.run("ALTER TABLE rows ADD at timestamptz DEFAULT '2024-07-01T23:30:00Z'")
+    spec = write_spec(server, tmp_path)
+    columns = yaml.safe_load(spec.read_text("utf-8"))["tables"]["rows"]["columns"]
+    for zone, hour in ((None, 23), ("Europe/London", 0), ("Asia/Kathmandu", 5)):
+        at = "timestamp" if zone is None else {"type": "timestamp", "zone": zone}
+        found = read(changed(spec, columns=columns | {"at": at}))
+        assert {row["at"].hour for row in found} == {hour}
 
 
 VALUES = {

@@ -139,10 +139,34 @@ def test_a_table_of_a_database_file(tmp_path: Path, expected: list[list[int]]) -
     assert sorted(p.name for p in tmp_path.glob("utility*")) == ["utility.duckdb"]
 
 
+def test_a_table_of_a_schema_of_a_database_file(tmp_path: Path, expected: list[list[int]]) -> None:
+    database(tmp_path / "utility.duckdb")
+    with duckdb.connect(str(tmp_path / "utility.duckdb")) as connection:
+        connection.execute("CREATE SCHEMA meters")
+        connection.execute('CREATE TABLE meters.readings AS FROM "select"')
+    assert answers(spec_for(tmp_path, "utility.duckdb", relation="meters.readings")) == expected
+    with pytest.raises(SpecError, match=r"known are made, meters.readings, select"):
+        answers(spec_for(tmp_path, "utility.duckdb", relation="elsewhere.rows"))
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [("_delta_log/0.json", "a Delta"), ("metadata/v1.metadata.json", "an Iceberg")],
+)
+def test_a_table_format_is_never_read_as_loose_files(mark: str, kind: str, tmp_path: Path) -> None:
+    """Its folder holds files that are not of the table any more."""
+    folder = tmp_path / "readings"
+    (folder / mark).parent.mkdir(parents=True)
+    (folder / mark).write_text("{}", "utf-8")
+    pq.write_table(table_of(ROWS), folder / "part-0.parquet")
+    with pytest.raises(SpecError, match=rf"path: {kind} table, of which some files are not"):
+        answers(spec_for(tmp_path, "readings"))
+
+
 def test_a_database_file_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     database(tmp_path / "utility.duckdb")
-    with pytest.raises(SpecError, match=r"tables\.rows\.relation: 'none' is no table"):
-        answers(spec_for(tmp_path, "utility.duckdb", relation="none"))
+    with pytest.raises(SpecError, match=r"tables\.rows\.relation: 'selec' is not there; did you"):
+        answers(spec_for(tmp_path, "utility.duckdb", relation="selec"))
     with pytest.raises(SpecError, match=r"tables\.rows\.relation: a database file"):
         answers(spec_for(tmp_path, "utility.duckdb"))
     # What is computed when it is read could fail on one row.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from release.errors import SpecError
+from release.errors import SpecError, unknown_name
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.tables.formats.base import Format, Incoming, Source
@@ -33,8 +33,14 @@ def database(name: str) -> str:
 
 
 def relation_of(name: str, table: Table) -> str:
-    """The SQL name of a table's relation in its attached file."""
-    return f"{database(name)}.{identifier(table.relation or '')}"
+    """The SQL name of a table's relation in its attached file: a table, or one of a schema."""
+    schema, relation = _parts(table.relation or "")
+    return f"{database(name)}.{identifier(schema)}.{identifier(relation)}"
+
+
+def _parts(relation: str) -> tuple[str, str]:
+    schema, dot, table = relation.partition(".")
+    return (schema, table) if dot else ("main", relation)
 
 
 def check_stored(name: str, table: Table, connection: duckdb.DuckDBPyConnection) -> None:
@@ -43,17 +49,21 @@ def check_stored(name: str, table: Table, connection: duckdb.DuckDBPyConnection)
     Raises:
         SpecError: there is none, or it is a view, or a declared column is generated.
     """
-    relation = table.relation or ""
-    named = "database_name = ? AND schema_name = 'main' AND lower({}) = lower(?)"
+    schema, relation = _parts(table.relation or "")
+    named = "database_name = ? AND lower(schema_name) = lower(?) AND lower({}) = lower(?)"
 
     def described(catalog: str, kind: str, what: str) -> list[tuple[str]]:
         query = f"SELECT {what} FROM {catalog}() WHERE {named.format(kind)}"
-        return connection.execute(query, [f"file {name}", relation]).fetchall()
+        return connection.execute(query, [f"file {name}", schema, relation]).fetchall()
 
     if described("duckdb_views", "view_name", "view_name"):
         raise computed_relation(name, relation)
     if not described("duckdb_tables", "table_name", "table_name"):
-        raise SpecError(f"tables.{name}.relation", f"{relation!r} is no table of the file")
+        has = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?"
+        found = connection.execute(f"{has} ORDER BY 1, 2", [f"file {name}"]).fetchall()
+        names = [table if schema == "main" else f"{schema}.{table}" for schema, table in found]
+        problem = f"{unknown_name(relation, names)}" if names else "the file has no table"
+        raise SpecError(f"tables.{name}.relation", problem)
     generated = "CASE WHEN is_generated THEN column_name END"
     for (column,) in described("duckdb_columns", "table_name", generated):
         if column in table.columns:

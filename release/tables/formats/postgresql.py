@@ -69,8 +69,9 @@ JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttyp
 WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum"""
 
-_STORED = {"r", "p"}
-"""Tables, and tables in partitions; what is a view, or lies on another server, is not stored."""
+_STORED = {"r", "p", "m"}
+"""Tables, tables in partitions, and materialised views; a view, or what lies on another server, is
+not stored."""
 
 # The first that rounds to no float, and the last that rounds to 0: 2¹⁰²⁴ − 2⁹⁷⁰ and 2⁻¹⁰⁷⁵.
 _INFINITE = 2**1024 - 2**970
