@@ -89,6 +89,8 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame) -> pa.Table:
     import pyarrow as pa
 
     stored = arrow_of(f"tables.{name}", frame)
+    if stored is None:
+        frame = _with_index(frame)
     titles = list(frame.columns) if stored is None else stored.column_names
     for column in table.columns:
         if column not in titles:
@@ -133,6 +135,12 @@ def arrow_of(at: str, frame: Any) -> pa.Table | None:
     raise SpecError(at, f"found {found}; give a pandas or Polars frame, or an Arrow table")
 
 
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of pandas with the named levels of its index as columns."""
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=named) if named else frame
+
+
 def schema_of(frame: Any) -> pa.Schema:
     """The columns of a frame with the types that they are stored as; no value is read.
 
@@ -147,6 +155,7 @@ def schema_of(frame: Any) -> pa.Schema:
     stored = arrow_of("frame", frame)
     if stored is not None:
         return pa.schema([(field.name, _plain(field.type)) for field in stored.schema])
+    frame = _with_index(frame)
     fields = []
     titles = list(frame.columns)
     for name in titles:

@@ -329,6 +329,16 @@ def test_a_frame_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_named_levels_of_an_index_are_columns(tmp_path: Path) -> None:
+    spec_file = release.read_spec(Small(ROWS, QUERIES).write(tmp_path))
+    expected = codes(spec_file, {"rows": frame_of(ROWS)})
+    for names in (["unit"], ["unit", "day"], ["place"]):
+        assert codes(spec_file, {"rows": frame_of(ROWS).set_index(names)}) == expected
+    indexed = frame_of(ROWS).set_index("unit")
+    data = release.dataset(indexed, unit="unit", rows=3, keys={"place": ["a", "b"]})
+    assert list(data.columns) == ["unit", "place", "day", "kind", "wh"]
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
 def test_no_time_of_a_frame_makes_it_unreadable(
