@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, Literal, TypeAlias
 
 Level: TypeAlias = Literal["proved", "tested", "trust", "missing"]
@@ -138,6 +139,10 @@ class Verdict:
             about = f"{finding.about}: " if finding.about else ""
             found.append(f"  missing     {about}{finding.sentence}")
         return [escaped(line) for line in found if line]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the lines for people."""
+        return f"<pre>{escape(chr(10).join(self.lines()))}</pre>"
 
     def plain(self) -> dict[str, Any]:
         """The verdict as JSON has it."""

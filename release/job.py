@@ -25,6 +25,7 @@ from release.exact.sampling import SYSTEM, RandomBytes
 from release.noise.cache import DesignCache
 from release.noise.design import GAP
 from release.noise.processes import FanOut
+from release.noise.shown import facts_html
 from release.noise.unseen import Unseen
 from release.spec.load import SpecFile
 from release.spec.periods import Period
@@ -283,6 +284,14 @@ class Published:
     verdict: Verdict | None
     lost: bool = False
     """Whether an earlier run of it was charged, and cut off before its draw was whole."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the folders, and the verdict."""
+        facts = {"public": str(self.public), "report": str(self.public / "report.html")}
+        if self.auditor is not None:
+            facts["auditor's folder, not public"] = str(self.auditor)
+        verdict = "" if self.verdict is None else self.verdict._repr_html_()
+        return facts_html(f"{self.public.name}: published", facts) + verdict
 
 
 def auditor_bundle(public: Path) -> Path | None:

@@ -95,6 +95,24 @@ def test_a_draft_shows_no_row_of_its_frame() -> None:
     assert "TEB" not in repr(checked)
 
 
+def test_a_notebook_shows_plans_verdicts_and_what_was_published(tmp_path: Path) -> None:
+    draft = draft_of(flights())
+    plan = draft.plan()
+    assert repr(plan) == "<plan of flights-2013: ε = 62, δ = 0 of ε = 62, δ = 0>"
+    shown = plan._repr_html_()
+    assert "<td>planes</td><td>3</td>" in shown
+    assert "<td>ε 20</td>" in shown
+    published = draft.run(tmp_path / "out")
+    verdict = release.verify(published.public, require="none")
+    for shown in (published._repr_html_(), verdict._repr_html_()):
+        assert "VERIFIED" in shown
+        assert "TEB" not in shown
+    assert "report.html" in published._repr_html_()
+    # What a spec calls a question is text, and no HTML.
+    verdict.questions.append("<b>bold</b>")
+    assert "<b>" not in verdict._repr_html_()
+
+
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     frame = flights()
     with pytest.raises(release.SpecError, match="found list; give a pandas or Polars frame"):

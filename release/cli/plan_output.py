@@ -16,6 +16,7 @@ from release.cli.console import echo, is_verbose, print_cautions, print_table
 from release.errors import ReleaseError, StorageError
 from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
+from release.planning.plan import SHORT
 from release.planning.together_text import (
     epsilon_table,
     growth_sentence,
@@ -25,7 +26,6 @@ from release.planning.together_text import (
 from release.tabulations.planning.text import plain_tabulation, sentences, table_of
 
 if TYPE_CHECKING:
-    from release.budget.cost import Charge
     from release.noise.families import Solvers
     from release.planning.on_statistic import StatisticPlan
     from release.planning.plan import Candidate, Plan, QueryPlan
@@ -111,28 +111,11 @@ def print_plan(
 
 def _print_charges(plan: Plan) -> None:
     """Print for each query its cells, its noise, how near its answers are, and its charge."""
-    rows = []
-    for planned in plan.queries:
-        name = planned.query.name
-        if planned.assumed:
-            name += f" ({planned.assumed})"
-        near = planned.chosen.errors_in(answer_unit(planned.query))[-1]
-        if planned.chosen.within is None:
-            near = f"right in {100 * float(planned.chosen.accuracy.p_exact):.3g} of 100"
-        rows.append([name, f"{planned.cells:,}", planned.chosen.mechanism, near])
-        rows[-1].append(_charged(planned.charge))
-    for on_statistic in plan.on_statistic:
-        rows.append([on_statistic.query.name, f"{on_statistic.cells:,}", on_statistic.design.name])
-        rows[-1] += [on_statistic.nearness.short, _charged(on_statistic.charge)]
+    rows = [list(row) for row in plan.short_rows()]
     if rows:
-        print_table(["query", "cells", "noise", "95 in 100 within", "charge"], rows)
+        print_table(list(SHORT), rows)
     for on_statistic in plan.on_statistic:
         echo(f"{on_statistic.query.name}: {on_statistic.nearness.sentence}")
-
-
-def _charged(charge: Charge) -> str:
-    delta = f", δ {format_exact(charge.delta)}" if charge.delta else ""
-    return f"ε {format_exact(charge.epsilon)}{delta}"
 
 
 def _print_mechanisms(plan: Plan) -> None:

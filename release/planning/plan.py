@@ -19,7 +19,7 @@ from release.budget.composed import Together
 from release.budget.cost import Charge, charge_of, proportional_part, satisfied, total_of
 from release.budget.profiles import Made, published_profiles
 from release.bundle.acceptance import Judged, judged
-from release.bundle.answer_units import AnswerUnit
+from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.bundle.cautions import cautions
 from release.bundle.statements import Accuracy, accuracy_of
 from release.errors import SpecError
@@ -28,6 +28,7 @@ from release.exact.composition.dominance import profile_of_losses
 from release.exact.composition.profile import Profile
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import Loss, LossName, WorstCaseLoss
+from release.exact.numbers import format_exact
 from release.noise.cache import DesignCache
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
@@ -35,6 +36,7 @@ from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
 from release.noise.refusal import refusal
 from release.noise.select import best_of, candidates, choose, compare, family_of, fitting
+from release.noise.shown import table_html
 from release.noise.stage import Problem, asked_of
 from release.noise.unseen import Unseen, find_unseen
 from release.planning.on_statistic import (
@@ -148,7 +150,16 @@ class QueryPlan:
     """What it would be with noise on its statistic, in the first of its cases."""
 
 
-@dataclass(frozen=True)
+def _charged(charge: Charge) -> str:
+    delta = f", δ {format_exact(charge.delta)}" if charge.delta else ""
+    return f"ε {format_exact(charge.epsilon)}{delta}"
+
+
+SHORT = ("query", "cells", "noise", "95 in 100 within", "charge")
+"""The columns of the short table of a plan."""
+
+
+@dataclass(frozen=True, repr=False)
 class Plan:
     """All queries of a spec, and what they charge together by the rule of the spec.
 
@@ -178,6 +189,42 @@ class Plan:
 
     unseen: Unseen | None = None
     """What a run decides of the spec before it opens a table."""
+
+    def __repr__(self) -> str:
+        """The release, and what it costs of its caps."""
+        return f"<plan of {self.spec_file.spec.release.id}: {self._costs}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each question, and why a run would be refused."""
+        title = f"{self.spec_file.spec.release.id}: {self._costs}"
+        notes = [
+            f"{planned.query.name}: {planned.nearness.sentence}" for planned in self.on_statistic
+        ]
+        notes += [f"caution: {text}" for text in self.cautions]
+        if self.is_over:
+            notes.append("a run would be refused: the charges exceed the budget")
+        notes += [f"a run would be refused: {text}" for text in self.refusals]
+        return table_html(title, SHORT, self.short_rows(), notes)
+
+    def short_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """A row for each question, under :data:`SHORT`."""
+        for planned in self.queries:
+            name = planned.query.name
+            if planned.assumed:
+                name += f" ({planned.assumed})"
+            near = planned.chosen.errors_in(answer_unit(planned.query))[-1]
+            if planned.chosen.within is None:
+                near = f"right in {100 * float(planned.chosen.accuracy.p_exact):.3g} of 100"
+            charge = _charged(planned.charge)
+            yield name, f"{planned.cells:,}", planned.chosen.mechanism, near, charge
+        for own in self.on_statistic:
+            near, charge = own.nearness.short, _charged(own.charge)
+            yield own.query.name, f"{own.cells:,}", own.design.name, near, charge
+
+    @property
+    def _costs(self) -> str:
+        caps = f"of ε = {format_exact(self.cap_epsilon)}, δ = {format_exact(self.cap_delta)}"
+        return f"ε = {format_exact(self.epsilon)}, δ = {format_exact(self.delta)} {caps}"
 
     @property
     def cap_epsilon(self) -> Fraction:
