@@ -101,7 +101,7 @@ def test_a_notebook_shows_plans_verdicts_and_what_was_published(tmp_path: Path) 
     assert repr(plan) == "<plan of flights-2013: ε = 62, δ = 0 of ε = 62, δ = 0>"
     shown = plan._repr_html_()
     assert "<td>planes</td><td>3</td>" in shown
-    assert "<td>ε 20</td>" in shown
+    assert "<td>ε 60</td>" in shown
     published = draft.run(tmp_path / "out")
     verdict = release.verify(published.public, require="none")
     for shown in (published._repr_html_(), verdict._repr_html_()):

@@ -16,7 +16,6 @@ from release.cli.console import echo, is_verbose, print_cautions, print_table
 from release.errors import ReleaseError, StorageError
 from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
-from release.planning.plan import SHORT
 from release.planning.together_text import (
     epsilon_table,
     growth_sentence,
@@ -111,6 +110,8 @@ def print_plan(
 
 def _print_charges(plan: Plan) -> None:
     """Print for each query its cells, its noise, how near its answers are, and its charge."""
+    from release.planning.plan import SHORT
+
     rows = [list(row) for row in plan.short_rows()]
     if rows:
         print_table(list(SHORT), rows)

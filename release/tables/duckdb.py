@@ -368,7 +368,7 @@ class Tables:
             joined = table.join.table
             partners = raw_table(joined)
             if not table.join.many and self._has_several(partners):
-                partners = self._one_partner(joined)
+                partners = self._one_partner(joined, name)
             source = f"{source} JOIN {partners} AS partners USING ({unit})"
             names = map(identifier, spec.tables[joined].columns)
             columns += [name for name in names if name != unit]
@@ -387,15 +387,17 @@ class Tables:
         query = f"SELECT count(*) > count(DISTINCT {unit}) AS n FROM {relation}"
         return bool(self.connection.execute(query).fetchall()[0][0])
 
-    def _one_partner(self, name: str) -> str:
+    def _one_partner(self, name: str, table: str) -> str:
         """The rows of a table, one of each unit: that of the least hash, as bounds on rows have it.
 
-        The text of a row names neither its unit nor its fixed part, so that a copy of a unit keeps
-        the same row. Rows that are equal in it are ordered by all that they have.
+        Where a query of ``table`` measures copies of units, the text of a row names neither its
+        unit nor its fixed part, so that a copy keeps the same row. Rows that are equal in it are
+        ordered by all that they have.
         """
-        columns = self._spec_file.spec.tables[name].columns
-        unit = identifier(self._spec_file.spec.privacy.unit)
-        text = text_of(self._spec_file, columns, is_empirical=True)
+        spec = self._spec_file.spec
+        columns, unit = spec.tables[name].columns, identifier(spec.privacy.unit)
+        has_copies = any(query.is_empirical and query.table == table for query in spec.queries)
+        text = text_of(self._spec_file, columns, is_empirical=has_copies)
         whole = text_of(self._spec_file, columns)
         return (
             f"(SELECT * FROM {raw_table(name)} AS rows QUALIFY row_number() "

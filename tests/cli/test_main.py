@@ -641,7 +641,7 @@ def test_a_join_orders_rows_by_all_columns(tmp_path: Path) -> None:
     from release.queries.read import read_spec
     from tests.answers import answer, load
 
-    small = Small(ROWS, [query("count", by=["size"], max_rows_per_unit=1)])
+    small = Small(ROWS, [query("count", by=["size"], sensitivity="global", max_rows_per_unit=1)])
     path = small.write(tmp_path)
 
     def join(plain: dict[str, Any]) -> None:

@@ -23,8 +23,16 @@ from tests.small import Small, query
 Rows = list[dict[str, Any]]
 
 
-def spec_of(folder: Path, rows: Rows, homes: Rows, *, many: bool | None = None) -> Path:
-    plain = Small([], [query("count", by=[], sensitivity="global")]).plain("rows.parquet")
+def spec_of(
+    folder: Path,
+    rows: Rows,
+    homes: Rows,
+    *,
+    many: bool | None = None,
+    is_empirical: bool = False,
+) -> Path:
+    asked = query("count", by=[], sensitivity="empirical" if is_empirical else "global")
+    plain = Small([], [asked]).plain("rows.parquet")
     plain["keys"] = {}
     join: dict[str, Any] = {"table": "homes"} | ({} if many is None else {"many": many})
     plain["tables"]["rows"] |= {"columns": {"unit": "string", "wh": "integer"}, "join": join}
@@ -57,12 +65,15 @@ def tables_of(seed: int) -> tuple[Rows, Rows]:
     return rows, homes
 
 
-def expected(rows: Rows, homes: Rows, release_id: str) -> Counter[tuple[Any, ...]]:
+def expected(
+    rows: Rows, homes: Rows, release_id: str, *, is_empirical: bool
+) -> Counter[tuple[Any, ...]]:
     """The rule of docs/design/spec.md in Python."""
 
     def rank(home: Mapping[str, Any]) -> bytes:
         text = f"{release_id}|"
-        for name in ("heating", "size"):
+        # Of a copy of a unit, under another name, the same row has to be kept.
+        for name in ("heating", "size") if is_empirical else ("unit", *sorted(home)):
             value = home[name]
             text += "-" if value is None else f"{len(str(value))}:{value}"
         return sha256(text.encode()).digest()
@@ -79,16 +90,19 @@ def expected(rows: Rows, homes: Rows, release_id: str) -> Counter[tuple[Any, ...
     return found
 
 
+@pytest.mark.parametrize("is_empirical", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_row_takes_the_row_of_its_unit_with_the_least_hash(seed: int, tmp_path: Path) -> None:
+def test_a_row_takes_the_row_of_its_unit_with_the_least_hash(
+    seed: int, is_empirical: bool, tmp_path: Path
+) -> None:
     rows, homes = tables_of(seed)
-    spec = spec_of(tmp_path, rows, homes)
+    spec = spec_of(tmp_path, rows, homes, is_empirical=is_empirical)
     release_id = read_spec(spec).spec.release.id
-    assert seen(spec) == expected(rows, homes, release_id)
+    assert seen(spec) == expected(rows, homes, release_id, is_empirical=is_empirical)
     # What another unit has there, and in which order rows stand, changes nothing for the others.
     without = [home for home in homes if home["unit"] != "u3"]
     own = Counter({row: count for row, count in seen(spec).items() if row[0] != "u3"})
-    assert seen(spec_of(tmp_path, rows, without[::-1])) == own
+    assert seen(spec_of(tmp_path, rows, without[::-1], is_empirical=is_empirical)) == own
 
 
 def test_many_rows_count_once_for_each(tmp_path: Path) -> None:
