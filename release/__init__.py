@@ -342,9 +342,10 @@ def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
             wrong.
         DesignError: the domain is too large for estimates.
     """
-    from release.analysis.estimation import estimate_release
+    from release.analysis.estimation import check_level, estimate_release
     from release.bundle.opened import release_in
 
+    check_level(level)
     return estimate_release(release_in(_path("public", public), "public"), query, level=level)
 
 

@@ -253,7 +253,8 @@ def _of_another_type(  # noqa: PLR0911 - one for each remedy
     if error["loc"][-2:-1] == ("derive",):
         return f"found {_shown(value)}; write {{type: boolean, sql: age > 17}}"
     if field in _FORMS and error["type"] in ("model_type", "dict_type"):
-        return f"found {_shown(value)}; write {field}: {_FORMS[field]}"
+        found = "empty" if value is None else f"found {_shown(value)}"
+        return f"{found}; write {field}: {_FORMS[field]}"
     if isinstance(value, bool) and "text" in types:
         read = "yes, on and true" if value else "no, off and false"
         return f"found {value}, as YAML reads {read}; put the word in quotes"

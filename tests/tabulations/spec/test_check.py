@@ -75,7 +75,7 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
     ("path", "value", "field", "says"),
     [
         ("tabulations", 3, "tabulations", "write a list"),
-        ("tabulations.0", None, "tabulations[0]", "empty; write fields"),
+        ("tabulations.0", None, "tabulations[0]", "empty; write hierarchy: {file"),
         (T + "table", "person", T + "table", "known are persons"),
         (T + "hierarchy", None, T + "hierarchy", "empty; write fields"),
         (T + "hierarchy.levels", [], T + "hierarchy.levels", "at least 1"),
