@@ -75,9 +75,9 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
     ("path", "value", "field", "says"),
     [
         ("tabulations", 3, "tabulations", "write a list"),
-        ("tabulations.0", None, "tabulations[0]", "empty; write hierarchy: {file"),
+        ("tabulations.0", None, "tabulations[0]", "empty; write fields"),
         (T + "table", "person", T + "table", "known are persons"),
-        (T + "hierarchy", None, T + "hierarchy", "empty; write fields"),
+        (T + "hierarchy", None, T + "hierarchy", "empty; write hierarchy: {file"),
         (T + "hierarchy.levels", [], T + "hierarchy.levels", "at least 1"),
         (T + "hierarchy.levels", ["county", "trct"], T + "hierarchy.levels[1]", "mean 'tract'"),
         (T + "hierarchy.levels", ["tract", "tract"], T + "hierarchy.levels[1]", "rename one"),
