@@ -115,7 +115,8 @@ def _query_lines(query: QueryFacts, most: int | None) -> Iterator[str]:
         yield f"{query.name}: what its statement reads is not known"
     else:
         outside = f", {query.outside:,} of them in no cell" if query.outside else ""
-        yield f"{query.name}: {_rows(query.rows)} meet its condition{outside}"
+        meets = "meets" if query.rows == 1 else "meet"
+        yield f"{query.name}: {_rows(query.rows)} {meets} its condition{outside}"
     for keys in query.keys:
         yield from _key_lines(keys, most)
     if query.empty:
