@@ -54,6 +54,9 @@ KeyFiles = Annotated[
         help="With --hierarchy: COLUMN=KEYS.csv, a column of the table and the file of its keys."
     ),
 ]
+LinesBefore = Annotated[
+    int, typer.Option(min=0, max=1000, help="Lines that stand before the header of a CSV file.")
+]
 NewSpec = Annotated[Path | None, typer.Option("--out", help="The spec to write, a new file.")]
 
 
@@ -152,6 +155,7 @@ def init(
     unit: UnitColumn = None,
     hierarchy: AreasFile = None,
     attribute: KeyFiles = None,
+    skip: LinesBefore = 0,
     out: NewSpec = None,
 ) -> None:
     """Write a starting spec for a table from its schema: names and types only, no value is read.
@@ -168,7 +172,7 @@ def init(
         raise SpecError("--attribute", "is for tables that add up; give --hierarchy too")
     folder = None if out is None else out.parent
     if hierarchy is None:
-        text = starting_spec(table, unit, folder)
+        text = starting_spec(table, unit, folder, skip)
     else:
         text = starting_tabulation(table, hierarchy, attribute or [], unit, folder)
     if out is None:

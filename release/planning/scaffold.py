@@ -65,17 +65,20 @@ class StoredColumn:
     is_instant: bool = False
 
 
-def starting_spec(path: Path, unit: str | None = None, folder: Path | None = None) -> str:
+def starting_spec(
+    path: Path, unit: str | None = None, folder: Path | None = None, skip: int = 0
+) -> str:
     """The text of a commented spec for the table at ``path``; no value of the table is read.
 
     ``unit`` is the column that names the privacy unit, by default one suggested by its name.
-    ``folder`` will hold the spec, by default the folder of the table.
+    ``folder`` will hold the spec, by default the folder of the table. ``skip`` lines stand before
+    the header of a CSV file.
 
     Raises:
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
             ``unit`` is not a column of it that can name a unit.
     """
-    schema = read_schema(path, unit, folder)
+    schema = read_schema(path, unit, folder, skip)
     text = head(schema) + _queries(schema)
     # The reader of specs alone knows every rule of names, so it has the last word.
     parse_spec(text.encode())
@@ -115,7 +118,7 @@ class TableSchema:
         return self.path.name[: -len(ending_of(self.path))]
 
 
-def read_schema(path: Path, unit: str | None, folder: Path | None) -> TableSchema:
+def read_schema(path: Path, unit: str | None, folder: Path | None, skip: int = 0) -> TableSchema:
     """The schema of a table; arguments and errors as those of :func:`starting_spec`."""
     if path.exists() and not path.is_file():
         raise SpecError("TABLE", f"is no plain file; {_TAKEN}")
@@ -127,7 +130,7 @@ def read_schema(path: Path, unit: str | None, folder: Path | None) -> TableSchem
         raise SpecError(
             "TABLE", f"there is no {path.name!r}; {did_you_mean(path.name, names)}{_TAKEN}"
         )
-    form = _csv_form(path) if ending in Csv.endings else None
+    form = _csv_form(path, skip) if ending in Csv.endings else None
     relative = path.name if folder is None else os.path.relpath(path, folder)
     if TODO in relative:
         raise SpecError(
@@ -169,13 +172,13 @@ def _stored(name: str, stored: pa.DataType) -> StoredColumn:
     )
 
 
-def _csv_form(path: Path) -> CsvFormat:
-    """How a CSV file seems to be written, by its first line alone."""
-    form = CsvFormat()
+def _csv_form(path: Path, skip: int) -> CsvFormat:
+    """How a CSV file seems to be written, by its header alone."""
+    form = CsvFormat(skip=skip)
     try:
         header = header_of(path, form)
     except UnicodeDecodeError:
-        form = CsvFormat(encoding=likely_encoding(path))
+        form = CsvFormat(encoding=likely_encoding(path), skip=skip)
         header = []
         with suppress(UnicodeDecodeError, OSError, csv.Error):
             header = header_of(path, form)
@@ -195,20 +198,28 @@ def _csv(path: Path, form: CsvFormat) -> list[StoredColumn]:
         raise SpecError("TABLE", f"{path.name!r} cannot be read; {_TAKEN}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise SpecError(
-            "TABLE", f"line 1 of {path.name!r} cannot be read as CSV; write the names there"
+            "TABLE",
+            f"line {form.skip + 1} of {path.name!r} cannot be read as CSV; write the names there",
         ) from error
     line = "".join(titles)
     if not line.strip() or len(line) > _LONGEST_LINE or "\0" in line:
         raise SpecError(
             "TABLE", f"{path.name!r} has no header; write the names of its columns in line 1"
         )
+    unnamed = sum(1 for title in titles if not title.strip())
+    if 2 * unnamed >= len(titles):
+        raise SpecError(
+            "TABLE",
+            f"line {form.skip + 1} of {path.name!r} names {len(titles) - unnamed} of {len(titles)} "
+            "columns; where other lines stand before the header, say how many: --skip",
+        )
     numbers = sum(1 for title in titles if _VALUE.fullmatch(title) and not _YEAR.fullmatch(title))
     # What the line holds may be a person's, and a spec gets published.
     if numbers:
         raise SpecError(
             "TABLE",
-            f"line 1 of {path.name!r} has numbers or dates for {numbers} of {len(titles)} names, "
-            "as a row has; write the names of the columns there",
+            f"line {form.skip + 1} of {path.name!r} has numbers or dates for {numbers} of "
+            f"{len(titles)} names, as a row has; write the names of the columns there",
         )
     return [StoredColumn(title, ColumnType.STRING) for title in titles]
 
@@ -406,6 +417,8 @@ def _written(form: CsvFormat) -> str:
     if form.separator is not None:
         mark = _dumped(form.separator, '"')
         marks.append(f"separator: {mark}")
+    if form.skip:
+        marks.append(f"skip: {form.skip}")
     if not form.is_utf8:
         marks.append(f"encoding: {form.encoding}")
     text = f"    csv: {{{', '.join(marks)}}}\n" if marks else ""

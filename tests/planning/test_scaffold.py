@@ -450,6 +450,13 @@ def test_how_a_csv_file_is_written_is_proposed_from_its_first_line(
     assert "NA" in declared["missing"]
 
 
+def test_lines_before_the_header_are_passed_over(tmp_path: Path) -> None:
+    path = csv_of(tmp_path, "Stadtwerke;;\nStand 2024;;\nZähler;Zeit;kWh\n".encode("cp1252"))
+    assert "names 1 of 3 columns; where other lines stand before the header" in str(refusal(path))
+    text = starting_spec(path, "Zähler", skip=2)
+    assert 'csv: {separator: ";", skip: 2, encoding: cp1252}' in text
+
+
 @pytest.mark.parametrize("line", [b"p00001,37,f", b"a,2024-01-05 10:00", b"x,1.5", b"x,3,-4"])
 def test_a_first_line_that_looks_like_a_row_is_not_shown(tmp_path: Path, line: bytes) -> None:
     error = refusal(csv_of(tmp_path, line + b"\n"))
