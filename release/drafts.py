@@ -253,7 +253,7 @@ class Draft:
             return verb(self.write(Path(folder) / "spec.yaml"), *given, **named)
 
 
-def plain(at: str, value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
+def plain(at: str, value: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each kind of value
     """A value as YAML has it; those of NumPy and pandas as Python's own.
 
     Raises:
@@ -269,12 +269,21 @@ def plain(at: str, value: Any) -> Any:  # noqa: PLR0911 - one for each kind of v
     if isinstance(value, Fraction):
         return format_exact(value)
     if isinstance(value, datetime.datetime):
+        # NaT is a time to Python, and none to itself.
+        if value != value:  # noqa: PLR0124
+            raise SpecError(at, "found NaT; write a date")
         is_midnight = value.time() == datetime.time() and value.tzinfo is None
         return value.date() if is_midnight else value.isoformat(" ")
     if isinstance(value, datetime.date):
         return value
     if isinstance(value, Mapping):
-        return {name: plain(f"{at}.{name}", each) for name, each in value.items()}
+        # Named by their number: a name may be a value of a frame.
+        entries = {}
+        for place, (name, each) in enumerate(value.items()):
+            if not isinstance(name, str):
+                raise SpecError(at, "found fields whose names are no text; write names")
+            entries[str(name)] = plain(f"{at}[{place}]", each)
+        return entries
     if isinstance(value, Sequence | Set):
         return [plain(f"{at}[{place}]", each) for place, each in enumerate(value)]
     found = type(value).__name__
@@ -284,8 +293,9 @@ def plain(at: str, value: Any) -> Any:  # noqa: PLR0911 - one for each kind of v
         raise SpecError(at, 'found Series; write text, such as "age > 18"')
     # Arrays, indexes and scalars of NumPy, pandas and Polars, without those libraries.
     for name in ("tolist", "to_list"):
-        if hasattr(value, name):
-            return plain(at, getattr(value, name)())
+        listed = getattr(value, name)() if hasattr(value, name) else value
+        if type(listed) is not type(value):
+            return plain(at, listed)
     raise SpecError(at, f"found {found}; write text, a number, or a list of them")
 
 

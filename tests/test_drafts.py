@@ -152,6 +152,18 @@ def test_what_no_spec_has_is_refused_without_a_value(fields: dict[str, Any], say
     assert "secret" not in str(caught.value)
 
 
+def test_no_name_of_a_field_shows_a_value_of_a_frame() -> None:
+    frame = flights()
+    for given in (frame["day"].value_counts().to_dict(), {np.int64(104729): 1}):
+        with pytest.raises(release.SpecError, match="names are no text") as caught:
+            ask(kind="mean", of="minutes", bins=given)
+        assert "104729" not in str(caught.value)
+    with pytest.raises(release.SpecError, match="found NaT; write a date"):
+        ask(keys={"day": [pd.NaT]})
+    with pytest.raises(release.SpecError, match="write text, a number"):
+        ask(where=np.longdouble(1))
+
+
 def test_arguments_of_questions_are_told_by_their_own_names() -> None:
     draft = ask()
     for clamp in (110, ("0", "110"), (110,), (110, 0)):

@@ -16,7 +16,7 @@ import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -137,8 +137,21 @@ def arrow_of(at: str, frame: Any) -> pa.Table | None:
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame of pandas with the named levels of its index as columns."""
+    import pandas as pd
+
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
-    return frame.reset_index(level=named) if named else frame
+    if len(set(named)) < len(named):
+        raise SpecError("frame", "two levels of its index have one name; rename one")
+    if not named:
+        return frame
+    # Not by reset_index: it finds another dtype for a level of objects, which the value of one row
+    # may decide for all.
+    levels = {}
+    for name in named:
+        values = frame.index.get_level_values(name)
+        levels[name] = pd.Series(values.array, dtype=values.dtype)
+    plain = frame.set_axis(pd.RangeIndex(len(frame)))
+    return pd.concat([pd.DataFrame(levels), plain], axis=1)
 
 
 def schema_of(frame: Any) -> pa.Schema:
@@ -178,22 +191,40 @@ def _plain(stored: pa.DataType) -> pa.DataType:
 
     if pa.types.is_dictionary(stored):
         stored = stored.value_type
-    return pa.string() if pa.types.is_string_view(stored) else stored
+    # Of 64 bits: the texts of a column may be longer together than 2 GiB.
+    return pa.large_string() if pa.types.is_string_view(stored) else stored
 
 
 def _arrow_column(
     name: str, column: str, stored: pa.ChunkedArray, kind: ColumnType
-) -> pa.Array | pa.ChunkedArray:
+) -> pa.ChunkedArray:
     """A column under a type that its own type alone decides."""
+    import pyarrow as pa
+
     from release.tables.schemas import fits
 
     plain = _plain(stored.type)
     if not fits(plain, kind):
+        # Without the fields of a nested type, whose names may be values of a row.
+        nested = str(plain).partition("<")[0]
         raise DataError(
-            f"tables.{name}: column {column!r} of the frame has type {plain}, declared "
+            f"tables.{name}: column {column!r} of the frame has type {nested}, declared "
             f"{kind.value}; make it one that fits"
         )
-    return _readable(stored.cast(plain).combine_chunks(), kind)
+    # Piece by piece: together they may be longer than one piece can be.
+    pieces = [_readable(_decoded(piece, plain), kind) for piece in stored.chunks]
+    return pa.chunked_array([_readable(pa.array([], plain), kind), *pieces])
+
+
+def _decoded(piece: pa.Array, plain: pa.DataType) -> pa.Array:
+    """The values of a piece, in place of codes with a dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(piece.type):
+        return piece.cast(plain)
+    # Arrow cannot decode a dictionary of views.
+    values = pa.DictionaryArray.from_arrays(piece.indices, piece.dictionary.cast(plain))
+    return values.dictionary_decode()
 
 
 def _readable(array: pa.Array, kind: ColumnType) -> pa.Array:
@@ -234,12 +265,11 @@ def _storable(times: pa.Array) -> pa.Array:
     return near.view(times.type)
 
 
-def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
+def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.ChunkedArray:
     """A column under a type that its dtype alone decides, without categories."""
     import pandas as pd
     import pyarrow as pa
 
-    from release.tables.schemas import fits
     from release.tables.values import texts
 
     dtype = column.dtype
@@ -248,33 +278,36 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
     is_text = isinstance(dtype, pd.StringDtype)
     if is_text and kind is not ColumnType.STRING:
         raise _misfit(name, column, kind)
-    if is_text or pd.api.types.is_object_dtype(dtype):
+    # Texts that Arrow holds may be any bytes, and are handed on as they are: pandas would decode
+    # them, and fail on one that is not UTF-8.
+    is_arrows = is_text and dtype.storage == "pyarrow"
+    if not is_arrows and (is_text or pd.api.types.is_object_dtype(dtype)):
         # Arrow would take the first value's type for that of all, and fail on another one.
-        return texts(None if _is_missing(value) else value for value in column.astype(object))
+        values = column.astype(object)
+        return pa.chunked_array([texts(None if _is_missing(value) else value for value in values)])
     try:
         array = pa.Array.from_pandas(column)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if not isinstance(array, pa.ChunkedArray):
+            array = pa.chunked_array([array])
+        return _arrow_column(name, str(column.name), array, kind)
+    except (DataError, pa.ArrowException, ArithmeticError, TypeError, ValueError, RuntimeError):
         # Arrow's own message quotes the value.
         raise _misfit(name, column, kind) from None
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        # A categorical may name categories of rows that are not there.
-        array = array.dictionary_decode()
-    if not fits(array.type, kind):
-        raise _misfit(name, column, kind)
-    return _readable(array, kind)
 
 
 def _is_missing(value: object) -> bool:
+    """Whether pandas takes a value of Python for none."""
     import numpy as np
     import pandas as pd
 
-    if isinstance(value, Decimal):
-        # Pandas compares it with itself, which is an error for a signaling NaN.
-        return value.is_nan()
-    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
-    return value is None or value is pd.NA or value is pd.NaT or is_nan
+    # A value may be of a class of its own, whose code raises anything: it is no text then.
+    with suppress(Exception):
+        if isinstance(value, Decimal):
+            # Pandas compares it with itself, which is an error for a signaling NaN.
+            return value.is_nan()
+        is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+        return value is None or value is pd.NA or value is pd.NaT or is_nan
+    return False
 
 
 def _misfit(name: str, column: pd.Series, kind: ColumnType) -> DataError:
@@ -282,6 +315,8 @@ def _misfit(name: str, column: pd.Series, kind: ColumnType) -> DataError:
 
     # A sparse dtype is named with the value that fills its gaps.
     dtype = "Sparse" if isinstance(column.dtype, pd.SparseDtype) else str(column.dtype)
+    # Without the fields of a nested type, whose names may be values of a row.
+    dtype = dtype.partition("<")[0] or dtype
     return DataError(
         f"tables.{name}: column {column.name!r} of the frame has dtype {dtype}, declared "
         f"{kind.value}; make it {_DTYPES[kind]}"

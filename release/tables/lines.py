@@ -185,12 +185,17 @@ class _Joining:
     _kept: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        # Possessive, so that a long line takes no memory for ways back: there is one way alone.
         separator = re.escape(self.separator)
-        plain, quoted = rb'[^"%b\n]*' % separator, rb'"(?:[^"]|"")*'
-        one = rb'(?:%b"|%b)' % (quoted, plain)
+        within = rb'[^"]*+(?:""[^"]*+)*+'
+        one = rb'(?:"%b"|[^"%b\n]*+)' % (within, separator)
         self._field = re.compile(one)
-        self._record = re.compile(rb"%b(?:%b%b)*" % (one, separator, one))
-        self._begins = re.compile(rb"(?:%b%b)+%b" % (one, separator, quoted))
+        self._within = re.compile(within)
+        self._begins = re.compile(rb'(?:%b%b)++"%b' % (one, separator, within))
+        self._closes = re.compile(rb"(?:%b%b)*+" % (separator, one))
+        self._goes_on = re.compile(
+            rb'(?:%b%b(?=%b))*+%b"%b' % (separator, one, separator, separator, within)
+        )
 
     def records(
         self, block: bytes, unreadable: Sequence[tuple[int, int, str]], *, is_last: bool
@@ -212,8 +217,7 @@ class _Joining:
                 self._keep(line, cause)
             elif self._open:
                 self._keep(line, cause)
-                if line.count(b'"') % 2:
-                    self._close(found)
+                self._go_on(line, found)
             else:
                 self.causes[cause] += 1
         if is_last or last_end != len(block) - 1:
@@ -251,18 +255,31 @@ class _Joining:
         self._open.clear()
         self._size = 0
 
-    def _close(self, found: list[list[bytes]]) -> None:
-        """Take the lines for a record, where they are one by now."""
-        text = b"\n".join(self._open).removesuffix(b"\r")
-        if not self._record.fullmatch(text):
+    def _go_on(self, line: bytes, found: list[list[bytes]]) -> None:
+        """See whether the open field ends in a line, and the record with it.
+
+        Cost: the length of the line.
+        """
+        inside = self._within.match(line)
+        end = len(line) if inside is None else inside.end()
+        if end == len(line):
             return
-        fields = self._fields(text)
+        rest = line[end + 1 :]
+        if self._closes.fullmatch(rest.removesuffix(b"\r")):
+            self._close(found)
+        elif not self._goes_on.fullmatch(rest):
+            # No line that follows makes a record of this.
+            self._drop()
+
+    def _close(self, found: list[list[bytes]]) -> None:
+        """Take the lines for a record, if it has as many fields as the header."""
+        fields = self._fields(b"\n".join(self._open).removesuffix(b"\r"))
         if len(fields) == self.width + 1 and not fields[-1]:
             fields.pop()
         if len(fields) == self.width:
             found.append([_bare(own) for own in fields])
             self._kept.clear()
-            self._drop()
+        self._drop()
 
     def _fields(self, record: bytes) -> list[bytes]:
         fields, position = [], 0

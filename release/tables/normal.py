@@ -50,7 +50,8 @@ _MIDNIGHT = r"00:00(:00(\.0{1,9})?)?"
 _FORMS = {
     # Without U+FFFD, which stands where somebody has replaced what was not UTF-8.
     ColumnType.STRING: r"[\x00-\x{D7FF}\x{E000}-\x{FFFC}\x{FFFE}-\x{10FFFF}]+",
-    ColumnType.INTEGER: r"[ \t]*[+-]?[0-9]+(\.0+)?[ \t]*",
+    # Of decimals, Arrow writes a zero of many places as 0E-8.
+    ColumnType.INTEGER: r"[ \t]*[+-]?([0-9]+(\.0+)?|0[eE][+-]?[0-9]{1,3})[ \t]*",
     ColumnType.NUMBER: (
         r"(?i)[ \t]*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)[ \t]*"
     ),

@@ -246,7 +246,8 @@ def test_a_machine_that_was_lost_comes_back_with_a_key_to_trust(
         restore(store, tmp_path / "new", stranger)
     own = read_key(tmp_path / "key").public("example.org/dp")
     assert restore(store, tmp_path / "new", own).releases == ("small",)
-    assert verify(tmp_path / "new" / "public" / "small", None, Trust(tmp_path / "new" / "ledger"))
+    trust = Trust(tmp_path / "new" / "ledger")
+    assert verify(tmp_path / "new" / "public" / "small", None, trust).refusal is None
 
 
 def test_a_failed_delivery_is_made_up_for_by_the_next_run(

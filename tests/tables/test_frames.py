@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import yaml
@@ -376,3 +377,69 @@ def test_what_a_frame_leaves_out_is_counted(tmp_path: Path) -> None:
     assert reasons["have no unit, and are left out"] == (5, 20)
     assert reasons["of wh are not an integer, and count as missing"] == (2, 15)
     assert reasons["of wh are missing"] == (1, 15)
+
+
+def texts_of(*octets: bytes) -> pa.Array:
+    """Bytes as Arrow text that nobody has checked."""
+    gaps, offsets, data = pa.array(octets, pa.binary()).buffers()
+    return pa.StringArray.from_buffers(len(octets), offsets, data, gaps)
+
+
+def test_text_of_any_bytes_is_missing_and_in_no_message() -> None:
+    """As pandas reads a Parquet file of somebody else: its text is Arrow's."""
+    frame = pa.table({"x": texts_of(b"abc", b"quagzil\xff")}).to_pandas(
+        types_mapper={pa.string(): pd.StringDtype("pyarrow")}.get
+    )
+    assert values_of(one_column("string"), frame).to_pylist() == ["abc", None]
+    indexed = frame.assign(y=1).set_index("x")
+    assert values_of(one_column("string"), indexed).to_pylist() == ["abc", None]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([1, 2, None], "string", ["1", "2", None]),
+        ([1.5, 2.5], "string", ["1.5", "2.5"]),
+        ([2**53, 2**53 + 1, 0.5], "integer", [2**53, 2**53 + 1, None]),
+    ],
+)
+def test_no_row_of_an_index_decides_what_the_others_are(
+    values: list[Any], kind: str, expected: list[Any]
+) -> None:
+    """Of objects, as of a column of them."""
+    index = pd.Index(values, dtype=object, name="x")
+    for frame in (pd.DataFrame({"y": 1}, index=index), pd.DataFrame({"x": pd.Series(index)})):
+        assert values_of(one_column(kind), frame).to_pylist() == expected
+
+
+class Odd(Decimal):
+    """A number whose own code raises."""
+
+    def is_nan(self) -> bool:
+        """Tell nothing."""
+        raise RuntimeError("quagzil")
+
+
+def test_a_value_that_raises_is_missing() -> None:
+    frame = pd.DataFrame({"x": pd.Series([Odd(1), "a"], dtype=object)})
+    assert values_of(one_column("string"), frame).to_pylist()[1] == "a"
+
+
+def test_categories_of_polars_are_their_texts() -> None:
+    for dtype in (pl.Categorical, pl.Enum(["a", "b"])):
+        frame = pl.DataFrame({"x": pl.Series(["a", None, "b"], dtype=dtype)})
+        assert values_of(one_column("string"), frame).to_pylist() == ["a", None, "b"]
+
+
+def test_a_zero_of_many_decimals_is_zero() -> None:
+    stored = pa.array([Decimal("0"), Decimal("7"), Decimal("0.5")], pa.decimal128(38, 10))
+    frame = pd.DataFrame({"x": pd.Series(stored.to_pylist(), dtype=pd.ArrowDtype(stored.type))})
+    assert values_of(one_column("integer"), frame).to_pylist() == [0, 7, None]
+
+
+def test_the_fields_of_a_nested_type_are_in_no_message() -> None:
+    table = pa.table({"x": [{"quagzil": 1}]})
+    for frame in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
+        with pytest.raises(DataError, match="struct") as caught:
+            columns_of("t", one_column("string"), frame)
+        assert "quagzil" not in str(caught.value)

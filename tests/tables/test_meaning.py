@@ -493,6 +493,17 @@ def test_records_of_several_lines_are_those_of_another_reader(
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    "line", [b'y"z', b'"', b'a,"', b',"', b'""', b'y""z', b',,,"'], ids=lambda line: line.decode()
+)
+def test_broken_lines_cost_what_their_length_does(line: bytes, tmp_path: Path) -> None:
+    """A hundred thousand lines behind a record that is begun: each is looked at once."""
+    begun, good = b'a,1,"x\n', b"b,2,y"
+    found = csv_rows(tmp_path, begun + (line + b"\n") * 100_000 + good)
+    assert found["b", 2, "y"] == 1
+    assert sum(found.values()) <= 2
+
+
 def test_what_cannot_be_read_is_counted_by_its_cause(tmp_path: Path) -> None:
     body = b'a,1,x\nb,2\nc,3,x,y\nd,4,x,\ne,5,x"y\nf,6,"x\ng,7,x\n'
     expected = [("a", 1, "x"), ("d", 4, "x"), ("g", 7, "x")]
