@@ -90,8 +90,8 @@ def test_the_page_shows_every_class_of_attempts() -> None:
     shown = {cells[0].removeprefix("| "): cells[1:] for cells in rows}
     findable = len(chosen()) - len(NOT_FOUND)
     # These are counted here; the others by what runs for minutes.
-    files = sum(error.seen_by is SeenBy.FILES for error in ERRORS[::4])
-    sample = len(range(0, findable, 20)) + len(range(0, len(LEAKS), 4))
+    files = sum(error.seen_by is SeenBy.FILES for error in ERRORS[::8])
+    sample = len(range(0, findable, 19)) + len(range(0, len(LEAKS), 8))
     numbers = (files, sample, len(DRAWS[::3]), len(twin_run.LEAKS))
     places = (0, 1, 2, 5)
     counted = dict(zip((attempts.ROWS[place].text for place in places), numbers, strict=True))
