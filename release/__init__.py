@@ -188,11 +188,10 @@ def check(
     """
     from release.noise.cache import default_cache
     from release.operate.rehearsal.rehearse import check_run
-    from release.queries.read import read_spec
 
     if not isinstance(tables, Mapping | None):
         raise SpecError("tables", f"found {type(tables).__name__}; give a dict of frames by name")
-    spec_file = read_spec(_path("spec", spec), _period(period))
+    spec_file = _spec_file(spec, period)
     return check_run(spec_file, default_cache(), frames=dict(tables or {}))
 
 
@@ -251,13 +250,10 @@ def plan(spec: PathLike, period: str | None = None, season: int | None = None) -
     from release.noise.design import GAP
     from release.noise.stage import solvers_of
     from release.planning.recommend import make_advised_plan
-    from release.queries.read import read_spec as read
 
     # A plan depends on no table, so every mechanism of it may go into the cache.
     cache = default_cache()
-    if not isinstance(season, int | None) or isinstance(season, bool):
-        raise SpecError("season", f"found {safe_text(season)}; write a number of releases")
-    spec_file = read(_path("spec", spec), _period(period))
+    spec_file = _spec_file(spec, period)
     return make_advised_plan(spec_file, solvers_of(cache, GAP), cache, season)
 
 
@@ -267,9 +263,7 @@ def read_spec(path: PathLike, period: str | None = None) -> SpecFile:
     Raises:
         SpecError: the spec is wrong; the message names the field and the remedy.
     """
-    from release.queries.read import read_spec as read
-
-    return read(_path("path", path), _period(period))
+    return _spec_file(path, period, "path")
 
 
 def design(  # noqa: PLR0913 - the parameters of a mechanism
@@ -342,11 +336,12 @@ def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
             wrong.
         DesignError: the domain is too large for estimates.
     """
-    from release.analysis.estimation import check_level, estimate_release
-    from release.bundle.opened import release_in
+    from release.analysis.estimation import check_level, estimates_of
+    from release.bundle.opened import open_public, release_in
 
     check_level(level)
-    return estimate_release(release_in(_path("public", public), "public"), query, level=level)
+    folder = release_in(_path("public", public), "public")
+    return estimates_of(open_public(folder), query, level)
 
 
 def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here opens a file
@@ -363,6 +358,12 @@ def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here ope
     from release.bundle.opened import release_in
 
     return open_release(release_in(_path("folder", folder), "folder"))
+
+
+def _spec_file(spec: PathLike, period: str | None, name: str = "spec") -> SpecFile:
+    from release.queries.read import read_spec as read
+
+    return read(_path(name, spec), _period(period))
 
 
 def _path(name: str, value: PathLike) -> Path:

@@ -237,13 +237,13 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
     return f"did you mean {near!r}? " if near else ""
 
 
-def no_file(path: Path) -> str:
+def no_file(path: Path, remedy: str = "correct the path") -> str:
     """The message for a file that is not there: a similar name in its folder, if there is one."""
     try:
         names = [other.name for other in path.parent.iterdir()]
     except OSError:
-        return f"there is no folder {path.parent.name}; correct the path"
-    return f"there is no {path.name}; {did_you_mean(path.name, names)}correct the path"
+        return f"there is no folder {path.parent.name}; {remedy}"
+    return f"there is no {path.name}; {did_you_mean(path.name, names)}{remedy}"
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from release.facts.models import Confidential, QueryFacts, TableFacts
+from release.tables.lines import FEW, LONG, MANY, QUOTES
 
 UNREAD = {
-    "fewer fields": "have fewer fields than the header",
-    "more fields": "have more fields than the header",
-    "quotes": "have a quote that is not closed, or within a field",
-    "too long": "are longer than 16 MiB",
+    FEW: "have fewer fields than the header",
+    MANY: "have more fields than the header",
+    QUOTES: "have a quote that is not closed, or within a field",
+    LONG: "are longer than 16 MiB",
 }
 """Why a line of a CSV file cannot be read."""
 

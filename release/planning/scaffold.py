@@ -25,16 +25,16 @@ import pyarrow.parquet as pq
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from release.errors import SpecError, did_you_mean, unknown_name
+from release.errors import SpecError, no_file, unknown_name
 from release.queries.read import ENGINE_NAMES, parse_spec
-from release.spec.declarations import Column, ColumnType, CsvFormat
+from release.spec.declarations import Column, ColumnType, CsvFormat, other_separator
 from release.spec.periods import is_template
 from release.spec.refusals.unfinished import TODO
 from release.tables.formats.base import ending_of
 from release.tables.formats.csv_files import Csv
 from release.tables.formats.parquet import Parquet
 from release.tables.lines import header_of
-from release.tables.schemas import likely_encoding, other_separator, type_of
+from release.tables.schemas import likely_encoding, type_of
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000
@@ -126,10 +126,7 @@ def read_schema(path: Path, unit: str | None, folder: Path | None, skip: int = 0
     if ending not in Parquet.endings | Csv.endings:
         raise SpecError("TABLE", f"{path.name!r} is neither; {_TAKEN}")
     if not path.exists():
-        names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise SpecError(
-            "TABLE", f"there is no {path.name!r}; {did_you_mean(path.name, names)}{_TAKEN}"
-        )
+        raise SpecError("TABLE", no_file(path, _TAKEN))
     form = _csv_form(path, skip) if ending in Csv.endings else None
     relative = path.name if folder is None else os.path.relpath(path, folder)
     if TODO in relative:
@@ -421,10 +418,12 @@ def _written(form: CsvFormat) -> str:
         marks.append(f"skip: {form.skip}")
     if not form.is_utf8:
         marks.append(f"encoding: {form.encoding}")
-    text = f"    csv: {{{', '.join(marks)}}}\n" if marks else ""
+    if not marks:
+        return _WORDS
+    told = ""
     if form.separator == ";":
-        text = text.replace("}", '}      # CHOOSE: with decimal: "," where numbers are like 3,5')
-    return f"{text}{_WORDS}"
+        told = '      # CHOOSE: with decimal: "," where numbers are like 3,5'
+    return f"    csv: {{{', '.join(marks)}}}{told}\n{_WORDS}"
 
 
 _INSTANTS = "      # instants, in UTC; in local time: {type: timestamp, zone: Europe/London}"

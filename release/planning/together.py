@@ -43,7 +43,8 @@ def check_season(releases: int | None) -> None:
     Raises:
         SpecError: it is not a number from 2 to :data:`MOST_RELEASES`.
     """
-    if releases is not None and not 2 <= releases <= MOST_RELEASES:
+    is_number = isinstance(releases, int) and not isinstance(releases, bool)
+    if releases is not None and not (is_number and 2 <= releases <= MOST_RELEASES):
         raise SpecError("--season", f"write a number of releases from 2 to {MOST_RELEASES}")
 
 

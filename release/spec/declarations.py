@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import datetime
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -94,6 +95,15 @@ def _separator(text: str) -> str:
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in '"\r\n\0.+-':
         raise ValueError('write one mark, such as ";" or "\\t"')
     return text
+
+
+def other_separator(header: Sequence[str], separator: str) -> str | None:
+    """The mark that a header of one name seems to be separated by; None where it is fine."""
+    if len(header) != 1:
+        return None
+    counts = {mark: header[0].count(mark) for mark in ",;\t|" if mark != separator}
+    mark = max(counts, key=lambda each: counts[each])
+    return mark if counts[mark] else None
 
 
 class CsvFormat(Model):

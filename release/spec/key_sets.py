@@ -10,7 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from release.errors import SpecError, did_you_mean, no_file
-from release.spec.declarations import ColumnType, KeyFile, KeyRange, KeyValue
+from release.spec.declarations import (
+    ColumnType,
+    KeyFile,
+    KeyRange,
+    KeyValue,
+    other_separator,
+)
 from release.spec.domains import KEY_LIMIT, MAX_ANSWERS
 from release.spec.model import Spec
 
@@ -148,7 +154,8 @@ def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
         rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
         if column not in (rows.fieldnames or []):
             names = list(filter(None, rows.fieldnames or []))
-            if len(names) == 1 and (mark := next((m for m in ";\t|" if m in names[0]), None)):
+            mark = other_separator(names, ",")
+            if mark is not None:
                 told = "a tab" if mark == "\t" else f"'{mark}'"
                 problem = f"{path.name} is separated by {told}; write commas, or the keys alone"
                 raise SpecError(f"{at}.file", problem)

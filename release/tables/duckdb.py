@@ -36,12 +36,17 @@ from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
 from release.tables.columns import number_column, numbers_of, repeated_hashes, text_column
 from release.tables.formats.base import Incoming, Source
-from release.tables.formats.csv_files import Csv
 from release.tables.formats.duckdb_file import DuckDbFile, check_stored, database, relation_of
 from release.tables.formats.parquet import Parquet, read_parquet
 from release.tables.kept import text_of
 from release.tables.lines import UNREADABLE
-from release.tables.normal import faults_sql, is_instant, normal_sql, within_limits
+from release.tables.normal import (
+    as_read,
+    fault_counts,
+    is_instant,
+    normal_sql,
+    within_limits,
+)
 from release.tables.schemas import (
     SQL_TYPES,
     check_relation,
@@ -323,24 +328,16 @@ class Tables:
         return faults
 
     def _left_out_of(self, name: str, relation: str) -> Counter[tuple[str, str]]:
-        spec = self._spec_file.spec
-        columns, unit = spec.tables[name].columns, spec.privacy.unit
-        is_csv = name in self._sources and isinstance(self._sources[name].format, Csv)
+        table, unit = self._spec_file.spec.tables[name], self._spec_file.spec.privacy.unit
+        is_csv = name in self._sources and self._sources[name].format.is_csv
         stored = self._stored(relation)
-        zones = spec.tables[name].zones
-        query = faults_sql(relation, stored, columns, unit, has_words=is_csv, zones=zones)
+        counts = fault_counts(stored, table.columns, unit, is_csv=is_csv, zones=table.zones)
+        # As a list, because the columns of a result need names of their own.
+        rows = as_read(relation, stored, table.columns)
+        query = f"SELECT [{', '.join(counts.values())}] AS n FROM ({rows})"
         # Not by ``rows``: that would copy a table which was read in passing, within this reading.
         numbers = self._answered(query, name).column("n")[0].as_py()
-        found: Counter[tuple[str, str]] = Counter()
-        size = len(columns)
-        for place, column in enumerate(columns):
-            wrong, word = f"not a {columns[column].value}", "a word"
-            if column == unit:
-                wrong, word = "no unit", "a unit of a word"
-            found[wrong, column] += numbers[place]
-            found[word, column] += numbers[size + place]
-            found["a decimal comma", column] += numbers[2 * size + place]
-        return found
+        return Counter(dict(zip(counts, numbers, strict=True)))
 
     def _repeated(self, name: str, unique: list[str]) -> int:
         """The number of rows that repeat the values of ``unique`` columns of an earlier row."""

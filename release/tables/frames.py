@@ -72,7 +72,9 @@ def with_frames(
             # Popped, so that its memory is free: the engine needs it.
             _write(columns.pop(name), path)
             # The path of a table may be a pattern; this one means itself.
-            changed = {"path": glob.escape(str(path)), "relation": None}
+            changed: dict[str, Any] = {"path": glob.escape(str(path)), "relation": None}
+            # How the file is written that the frame stands for.
+            changed |= {"csv": None, "missing": []}
             tables[name] = tables[name].model_copy(update=changed)
         yield replace(spec_file, spec=spec_file.spec.model_copy(update={"tables": tables}))
     finally:

@@ -90,7 +90,7 @@ def normal_sql(
     for column, kind in columns.items():
         zone = (zones or {}).get(column)
         values[column] = _value(column, stored, kind, column == unit, zone)
-    rows = f"SELECT {_read(stored, columns)} FROM {relation}"
+    rows = as_read(relation, stored, columns)
     # In passing the engine may meet a condition on the unit before this one: only a value that is
     # guarded by itself is safe there.
     is_bare = unit is not None and columns[unit] is ColumnType.STRING and not in_passing
@@ -106,43 +106,48 @@ def normal_sql(
     return f"FROM ({selected}) WHERE {identifier(unit)} IS NOT NULL"
 
 
-def faults_sql(
-    relation: str,
+def fault_counts(
     stored: Mapping[str, str],
     columns: Mapping[str, ColumnType],
     unit: str,
     *,
-    has_words: bool = False,
+    is_csv: bool = False,
     zones: Mapping[str, str] | None = None,
-) -> str:
-    """A query with one row: a list of how often each column's value is not of its declared type.
+) -> dict[tuple[str, str], str]:
+    """The SQL of counts over the rows of :func:`as_read`, by rule and column.
 
-    Of rows with a unit; for the unit it is the number of rows without one. Two lists behind it tell
-    of texts (``has_words``) how many of these look like a word for a missing value
-    (for the unit: how many rows have such a unit), and like a number with a decimal comma. They are
-    not in the first.
+    How often a value is not of its declared type, of rows with a unit, and how many rows have none.
+    Texts of a CSV file that look like a word for what is missing, or like a number with a decimal
+    comma, are counted apart; and units that look like such a word.
     """
-    tests, words, commas = [], [], []
+    counts = {}
     own = f"({_value(unit, stored, columns[unit], True)}) IS NULL"
     for column, kind in columns.items():
-        is_text = has_words and stored[column] in _TEXTS
-        text = _plain(identifier(column), stored[column])
-        is_word = f"regexp_full_match({text}, {literal(_WORDS)})" if is_text else "false"
-        is_comma = f"regexp_full_match({text}, {literal(_COMMA)})" if is_text else "false"
         is_missing = _is_missing(identifier(column), stored[column])
         value = _value(column, stored, kind, column == unit, (zones or {}).get(column))
-        test = f"NOT ({own}) AND NOT ({is_missing}) AND ({value}) IS NULL"
+        wrong = f"NOT ({own}) AND NOT ({is_missing}) AND ({value}) IS NULL"
         if column == unit:
-            tests.append(f"count(*) FILTER (WHERE {own})")
-            words.append(f"count(*) FILTER (WHERE NOT ({own}) AND {is_word})")
-            commas.append("0")
+            counts["no unit", column] = own
+        elif not (is_csv and stored[column] in _TEXTS):
+            counts[f"not a {kind.value}", column] = wrong
         else:
-            tests.append(f"count(*) FILTER (WHERE {test} AND NOT {is_word} AND NOT {is_comma})")
-            words.append(f"count(*) FILTER (WHERE {test} AND {is_word})")
-            commas.append(f"count(*) FILTER (WHERE {test} AND {is_comma})")
-    tests += words + commas
-    rows = f"SELECT {_read(stored, columns)} FROM {relation}"
-    return f"SELECT [{', '.join(tests)}] AS n FROM ({rows})"
+            is_word, is_comma = _looks(column, stored, _WORDS), _looks(column, stored, _COMMA)
+            counts[f"not a {kind.value}", column] = f"{wrong} AND NOT {is_word} AND NOT {is_comma}"
+            counts["a word", column] = f"{wrong} AND {is_word}"
+            counts["a decimal comma", column] = f"{wrong} AND {is_comma}"
+    if is_csv and stored[unit] in _TEXTS:
+        counts["a unit of a word", unit] = f"NOT ({own}) AND {_looks(unit, stored, _WORDS)}"
+    return {rule: f"count(*) FILTER (WHERE {test})" for rule, test in counts.items()}
+
+
+def _looks(column: str, stored: Mapping[str, str], form: str) -> str:
+    text = _plain(identifier(column), stored[column])
+    return f"regexp_full_match({text}, {literal(form)})"
+
+
+def as_read(relation: str, stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> str:
+    """A query of a relation's rows, with what helps to find the value of each column."""
+    return f"SELECT {_read(stored, columns)} FROM {relation}"
 
 
 def _read(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from release.errors import SpecError, did_you_mean
-from release.spec.declarations import ColumnType, CsvFormat, Table
+from release.spec.declarations import ColumnType, CsvFormat, Table, other_separator
 from release.tables.lines import header_of
 from release.tables.normal import ENGINE_TYPES
 
@@ -84,15 +84,6 @@ def read_header(name: str, table: Table, form: CsvFormat, file: Path) -> tuple[s
             written = header[lowered.index(column.casefold())]
             raise SpecError(at, f"{file.name} has {written!r}; write the name so")
     return header
-
-
-def other_separator(header: Sequence[str], separator: str) -> str | None:
-    """The mark that a header of one name seems to be separated by; None where it is fine."""
-    if len(header) != 1:
-        return None
-    counts = {mark: header[0].count(mark) for mark in ",;\t|" if mark != separator}
-    mark = max(counts, key=lambda each: counts[each])
-    return mark if counts[mark] else None
 
 
 def likely_encoding(file: Path) -> str:

@@ -146,7 +146,7 @@ def find_sources(spec_file: SpecFile) -> dict[str, Source]:
     sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
     for name, source in sources.items():
         table = spec_file.spec.tables[name]
-        if not isinstance(source.format, Csv | Frames):
+        if not source.format.is_csv:
             for field, given in (("csv", table.csv), ("missing", table.missing)):
                 if given:
                     raise SpecError(f"tables.{name}.{field}", "is for CSV files; leave it out")

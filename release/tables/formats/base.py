@@ -94,6 +94,9 @@ class Format(ABC):
     endings: ClassVar[frozenset[str]] = frozenset()
     """The endings of its files, in small letters."""
 
+    is_csv: ClassVar[bool] = False
+    """Whether its files are written as ``csv`` and ``missing`` of a table say."""
+
     is_database: ClassVar[bool] = False
     """Whether one file holds many tables, of which ``relation`` names one."""
 

@@ -23,6 +23,7 @@ _PACKED = ("", ".gz", ".zst", ".bz2")
 class Csv(Format):
     """CSV files, packed or not; their schema is what the spec declares."""
 
+    is_csv = True
     endings = frozenset(map("".join, product((".csv", ".tsv", ".txt"), _PACKED)))
 
     def read(self, name: str, table: Table, source: Source, folder: Path) -> Iterator[pa.Table]:
