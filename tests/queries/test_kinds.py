@@ -434,6 +434,30 @@ def test_codes_reached_within_the_domain_are_those_of_brute_force(data: st.DataO
     assert set(kind.reached_in_domain(sums, own, rows).tolist()) == reached
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_weight_that_nothing_clamps_moves_a_sum_by_an_amount_a_row(rows: int) -> None:
+    """Exactly: a lead that a unit can just turn is turned, and one beyond it is not."""
+    declared = TypeAdapter(AnyQuery).validate_python(query("mode", weight="wh"))
+    kind = kind_of(declared)
+    nobody = np.zeros((1, kind.width), dtype=np.int64)
+    # A tie goes to the smaller code, so the last one has to be ahead by one.
+    for lead, expected in ((rows * LARGE - 1, {0, 1, 2, 3}), (rows * LARGE, {0})):
+        sums = np.array([lead, 0, 0, 0], dtype=np.int64)
+        assert set(kind.reached_in_domain(sums, nobody, rows).tolist()) == expected
+
+
+def test_a_weight_beyond_all_amounts_counts_as_the_largest(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"unit": "u", "place": "a", "day": 1, "kind": 1, "wh": 2**61},
+        {"unit": "v", "place": "a", "day": 1, "kind": 2, "wh": LARGE},
+        {"unit": "w", "place": "a", "day": 1, "kind": 2, "wh": 1},
+    ]
+    asked = query("mode", weight="wh", by=[])
+    spec_file = read_spec(Small(rows, [asked], max_rows_per_unit=1).write(tmp_path))
+    with load(spec_file) as tables:
+        assert answer(tables, spec_file)[0].codes.tolist() == [2]
+
+
 @settings(max_examples=60)
 @given(smalls())
 def test_structural_differences_hold_those_of_every_table(small: Small) -> None:
